@@ -19,10 +19,10 @@ bool Comes(const Extreme& a, const Extreme& b) {
   return std::pair(a.daemon, a.task) < std::pair(b.daemon, b.task);
 }
 
-// Means over ticks, added up one after the other.
-Number MeanOf(const std::vector<Number>& numbers) {
+// Means over ticks, added up one after the other. `size`: what was in the sum meanwhile, besides
+// the numbers themselves.
+Number MeanOf(const std::vector<Number>& numbers, double size = 0) {
   double sum = 0;
-  double size = 0;
   double error = 0;
   for (const Number& number : numbers) {
     sum += number.value;
@@ -36,9 +36,13 @@ Number MeanOf(const std::vector<Number>& numbers) {
 
 void AddSpreads(const Scene& scene, size_t series, Figure& figure) {
   std::vector<Number> all[4];
+  double size = 0;  // before a late part came, any of the values may have been the percentile
   for (const auto& [time, row] : scene.rows.rows()) {
     const auto values = row.spreads.find(series);
     if (values == row.spreads.end()) continue;
+    double most = 0;
+    for (const double value : values->second) most = std::max(most, std::fabs(value));
+    size += most;
     for (size_t i = 0; i < 4; ++i) {
       all[i].push_back(PercentileOf(values->second, kShares[i], true));
     }
@@ -47,7 +51,7 @@ void AddSpreads(const Scene& scene, size_t series, Figure& figure) {
   figure.spread.emplace();
   for (size_t i = 0; i < 4; ++i) {
     figure.spread->last[i] = all[i].back();
-    figure.spread->mean[i] = MeanOf(all[i]);
+    figure.spread->mean[i] = MeanOf(all[i], size);
   }
 }
 

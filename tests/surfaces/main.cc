@@ -86,6 +86,7 @@ class Campaign {
     CheckTraces(scene);
     CheckFigures(scene);
     CheckNodeMetrics(scene);
+    CheckLive(scene);
   }
 
   void AskEnded(const StepPlan& plan, Rows& rows, const Cluster& cluster, Chance& chance,

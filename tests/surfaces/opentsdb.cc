@@ -79,11 +79,6 @@ class Asker {
   Chance& chance_;
 };
 
-// By which an answer's results are told apart: with rows only by what groups them.
-std::string NameOf(const LineTags& tags, const Question& q, Way way) {
-  return NameWith("", way == Way::kSeries ? tags : GroupOf(tags, q));
-}
-
 void ComparePoints(const Scene& scene, const std::string& name, const Result& expected,
                    const Json& dps) {
   std::map<Nanos, double> shown;
@@ -155,6 +150,8 @@ void CheckAnswer(const Scene& scene, const Question& q, Way way, const Json& ans
 std::string Millis(Nanos time) { return std::to_string(time / kMillisecond); }
 
 }  // namespace
+
+Question DrawQuestion(const Scene& scene) { return Asker(scene).Draw(); }
 
 void CheckOpenTsdb(const Scene& scene, int questions) {
   Asker asker(scene);

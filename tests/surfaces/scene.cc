@@ -1,13 +1,19 @@
 #include "tests/surfaces/scene.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <future>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <set>
+#include <sstream>
+#include <utility>
 
+#include "tests/surfaces/reading.h"
 #include "web/router.h"
 
 namespace sonde::surfaces {
@@ -18,25 +24,72 @@ constexpr std::chrono::seconds kPatience{30};
 
 }  // namespace
 
-Shown Get(const Scene& scene, const std::string& path, Params params) {
+namespace {
+
+// Who answers may do so when nobody waits for it any more. Nothing: no answer.
+template <typename T>
+std::optional<T> Await(const Scene& scene,
+                       const std::function<void(std::function<void(T)> done)>& ask) {
+  const auto promise = std::make_shared<std::promise<T>>();
+  std::future<T> future = promise->get_future();
+  ask([promise](T answer) { promise->set_value(std::move(answer)); });
+  scene.settle();
+  if (future.wait_for(kPatience) == std::future_status::ready) return future.get();
+  scene.tally.Differ("no answer");
+  return {};
+}
+
+std::optional<web::Response> Ask(const Scene& scene, const std::string& path, Params params) {
   web::Request request;
   request.target = request.path = path;
   request.params = std::move(params);
   request.host = "localhost:4242";
-  // The answer may come when nobody waits for it any more.
-  const auto promise = std::make_shared<std::promise<web::Response>>();
-  std::future<web::Response> future = promise->get_future();
-  web::Dispatch(web::Context(scene.source, &scene.clock), request,
-                [promise](web::Response response) { promise->set_value(std::move(response)); });
-  scene.settle();
-  if (future.wait_for(kPatience) != std::future_status::ready) {
-    scene.tally.Differ("no answer");
+  return Await<web::Response>(scene, [&](std::function<void(web::Response)> done) {
+    web::Dispatch(web::Context(scene.source, &scene.clock), request, std::move(done));
+  });
+}
+
+// "event: NAME" and "data: TEXT" in lines of their own, with an empty line behind.
+std::vector<Event> EventsOf(const std::string& text) {
+  std::vector<Event> events;
+  std::istringstream lines(text);
+  Event event;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("event: ")) event.name = line.substr(7);
+    if (line.starts_with("data: ")) event.data = line.substr(6);
+    if (line.empty() && !event.name.empty()) events.push_back(std::exchange(event, {}));
+  }
+  return events;
+}
+
+}  // namespace
+
+Shown Get(const Scene& scene, const std::string& path, Params params) {
+  std::optional<web::Response> response = Ask(scene, path, std::move(params));
+  if (!response) return {};
+  while (response->next && response->next(response->body)) {
+  }
+  return {response->status, std::move(response->body)};
+}
+
+std::vector<Event> GetEvents(const Scene& scene, const std::string& path, Params params) {
+  const std::optional<web::Response> response = Ask(scene, path, std::move(params));
+  if (!response) return {};
+  if (response->feed == nullptr) {
+    scene.tally.Differ(fmt::format("status {}: {}", response->status, response->body));
     return {};
   }
-  web::Response response = future.get();
-  while (response.next && response.next(response.body)) {
+  std::vector<Event> all;
+  for (size_t before = SIZE_MAX; before != all.size();) {
+    before = all.size();
+    const std::optional<std::string> text =
+        Await<std::string>(scene, [&](const std::function<void(std::string)>& done) {
+          response->feed->Pull(false, [done](std::string news, bool) { done(std::move(news)); });
+        });
+    if (!text) break;
+    for (Event& event : EventsOf(*text)) all.push_back(std::move(event));
   }
-  return {response.status, std::move(response.body)};
+  return all;
 }
 
 std::string AggregatorOf(Reduction reduction) {
@@ -278,6 +331,10 @@ std::vector<Result> Expect(const Scene& scene, const Question& question, Way way
   if (scene.running) AllowForNewest(scene, q, results);
   if (q.aggregator != "count") AllowForRows(q, lines, results, scene.plan);
   return results;
+}
+
+std::string NameOf(const LineTags& tags, const Question& q, Way way) {
+  return NameWith("", way == Way::kSeries ? tags : GroupOf(tags, q));
 }
 
 }  // namespace sonde::surfaces

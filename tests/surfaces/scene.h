@@ -44,6 +44,12 @@ struct Shown {
   std::string body;
 };
 Shown Get(const Scene& scene, const std::string& path, Params params);
+// Server-sent events: what there is now.
+struct Event {
+  std::string name;
+  std::string data;
+};
+std::vector<Event> GetEvents(const Scene& scene, const std::string& path, Params params);
 
 // The aggregator that does as a reduction does, by OpenTSDB's name.
 std::string AggregatorOf(Reduction reduction);
@@ -76,11 +82,18 @@ LineTags GroupOf(const LineTags& tags, const Question& question);
 // What the answer must be.
 std::vector<Result> Expect(const Scene& scene, const Question& question, Way way);
 
+// By which an answer's results are told apart: with rows only by what groups them.
+std::string NameOf(const LineTags& tags, const Question& question, Way way);
+
 // --- The checks ---
+
+// A random one, for /api/query.
+Question DrawQuestion(const Scene& scene);
 
 void CheckOpenTsdb(const Scene& scene, int questions);
 void CheckSeries(const Scene& scene);       // /api/v1/series, as the page draws it
 void CheckTraces(const Scene& scene);       // /trace/plot, /trace/read, /trace/json
+void CheckLive(const Scene& scene);         // /api/live of a running step
 void CheckFigures(const Scene& scene);      // /metrics, /job, /api/v1/profile
 void CheckNodeMetrics(const Scene& scene);  // /metrics?scope=node
 void CheckReport(const Scene& scene);       // the report, and what `sonde show --json` gives
