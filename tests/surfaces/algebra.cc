@@ -123,12 +123,26 @@ void Fill(const Question& q, Points& points) {
   points = std::move(filled);
 }
 
-Points RatesOf(const Points& points) {
+// The change per second. Nothing: the point is left out.
+std::optional<Number> RateOf(const Question& q, double before, double now, double seconds) {
+  const double change = now - before;
+  if (q.falls.empty() || !(change < 0)) return Number{change / seconds, 0};
+  if (q.falls == "dropcounter") return {};
+  const double end = q.counter_max > 0 ? q.counter_max : std::ldexp(1, 63);
+  const double more = end - before + now;
+  // Their order is not told.
+  const double error = 4 * kUlp * (end + std::fabs(before) + std::fabs(now)) / seconds;
+  if (q.reset > 0 && more / seconds > q.reset) return Number{0, 0};
+  return Number{more / seconds, error};
+}
+
+Points RatesOf(const Question& q, const Points& points) {
   Points rates;
   for (size_t i = 1; i < points.size(); ++i) {
-    const double change = points[i].second.value - points[i - 1].second.value;
-    rates.push_back(
-        {points[i].first, {change / Seconds(points[i].first - points[i - 1].first), 0}});
+    const auto& [before, had] = points[i - 1];
+    const auto& [now, has] = points[i];
+    const auto rate = RateOf(q, had.value, has.value, Seconds(now - before));
+    if (rate) rates.push_back({now, *rate});
   }
   return rates;
 }
@@ -148,7 +162,7 @@ Points PrepareGauge(const Question& q, const Line& line) {
     points = std::move(buckets);
     if (!q.fill.empty() && q.interval > 0) Fill(q, points);
   }
-  return q.rate ? RatesOf(points) : points;
+  return q.rate ? RatesOf(q, points) : points;
 }
 
 // A counter that falls has begun anew and goes on from what it had.
@@ -170,15 +184,16 @@ Nanos FirstBucket(const Question& q) {
 }
 
 Points DownsampleCounter(const Question& q, const Points& points) {
-  if (!q.downsampled) return q.rate ? RatesOf(points) : points;
+  if (!q.downsampled) return q.rate ? RatesOf(q, points) : points;
   Points out;
   const std::vector<Bucket> buckets = Downsample(q, points);
   for (size_t i = q.rate ? 1 : 0; i < buckets.size(); ++i) {
-    double value = buckets[i].value;
+    std::optional<Number> value = Number{buckets[i].value, 0};
     if (q.rate) {
-      value = (value - buckets[i - 1].value) / Seconds(buckets[i].place - buckets[i - 1].place);
+      value = RateOf(q, buckets[i - 1].value, buckets[i].value,
+                     Seconds(buckets[i].place - buckets[i - 1].place));
     }
-    out.push_back({buckets[i].start, {value, 0}});
+    if (value) out.push_back({buckets[i].start, *value});
   }
   return out;
 }
@@ -189,7 +204,7 @@ Points PrepareCounter(const Question& q, const Line& line, std::optional<Number>
   for (const auto& [time, value] : line.points) {
     if (time <= last && (Holds(q) || time >= first)) points.push_back({time, {value, 0}});
   }
-  if (!TakesSeriesAsTheyAre(q) || q.rate) GoOn(points);
+  if ((!TakesSeriesAsTheyAre(q) || q.rate) && q.falls.empty()) GoOn(points);
   if (!Holds(q)) return DownsampleCounter(q, points);
   // A number of points says nothing of what was counted.
   const bool of_values = !q.downsampled || q.function != "count";
@@ -338,7 +353,12 @@ Result Combine(const Question& q, std::vector<Member> members) {
 
 std::string TextOf(const Question& q) {
   std::string text = q.aggregator + ":";
-  if (q.rate) text += "rate:";
+  if (q.rate && q.falls.empty()) text += "rate:";
+  if (!q.falls.empty()) {
+    text += fmt::format("rate{{{},{},{}}}:", q.falls,
+                        q.counter_max > 0 ? fmt::format("{:.0f}", q.counter_max) : "",
+                        q.reset > 0 ? fmt::format("{:.0f}", q.reset) : "");
+  }
   if (q.downsampled) {
     text += q.interval == 0 ? "0all" : fmt::format("{}ms", q.interval / kMillisecond);
     text += "-" + q.function + (q.fill.empty() ? "" : "-" + q.fill) + ":";

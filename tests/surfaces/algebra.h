@@ -51,6 +51,11 @@ struct Question {
   std::string function;
   std::string fill;  // "", nan, null, zero
   bool rate = false;
+  // Of a rate: a fall is an overflow, and what is above `reset` is none. Empty: "counter",
+  // "dropcounter".
+  std::string falls;
+  double counter_max = 0;  // 0: 2^63 - 1
+  double reset = 0;        // 0: nothing is above
   std::vector<Filter> filters;
   Nanos start = 0;
   Nanos end = 0;

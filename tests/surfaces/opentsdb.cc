@@ -24,6 +24,7 @@ class Asker {
         "none", "zimsum", "pfsum", "mimmin", "mimmax", "squareSum", "median",
         "diff", "first",  "last",  "p50",    "p95",    "p5",        "p99"});
     q.rate = chance_.Of(3);
+    if (q.rate && chance_.Of(4)) DrawFalls(q);
     DrawRange(q);
     DrawBuckets(q);
     DrawFilters(q);
@@ -34,6 +35,11 @@ class Asker {
   Nanos AnyTime() {
     const auto span = static_cast<size_t>((scene_.end - scene_.start) / kMillisecond);
     return scene_.start + static_cast<Nanos>(chance_.Below(span + 1)) * kMillisecond;
+  }
+  void DrawFalls(Question& q) {
+    q.falls = chance_.Of(3) ? "dropcounter" : "counter";
+    if (chance_.Of(2)) q.counter_max = static_cast<double>(chance_.From(1, 100'000));
+    if (chance_.Of(2)) q.reset = static_cast<double>(chance_.From(1, 100'000));
   }
   void DrawRange(Question& q) {
     q.start = chance_.Of(2) ? scene_.start : AnyTime();

@@ -191,6 +191,7 @@ bool NamesHostsOrTasks(const Question& q) {
 
 // The table of docs/queries.md, "Questions about the whole step".
 bool InTable(const Question& q, bool counts, bool running) {
+  if (!q.falls.empty()) return false;
   const std::string& a = q.aggregator;
   const auto by = [&](std::initializer_list<const char*> functions) {
     return !q.downsampled || OneOf(q.function, functions);
@@ -225,7 +226,8 @@ bool GroupsAreSingle(const Scene& scene, const Question& q) {
 
 bool SpreadsAnswer(const Scene& scene, const Question& q, const Metric& metric) {
   const bool counts = metric.type == MetricType::kCounter;
-  if (!metric.spread || counts != q.rate || !OneOf(q.aggregator, {"p5", "p50", "p95", "p99"})) {
+  if (!metric.spread || counts != q.rate || !q.falls.empty() ||
+      !OneOf(q.aggregator, {"p5", "p50", "p95", "p99"})) {
     return false;
   }
   const bool of_a_tick = !q.downsampled || (q.interval > 0 && q.interval <= scene.plan.period &&
