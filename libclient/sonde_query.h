@@ -136,6 +136,7 @@ typedef struct {
   uint32_t nodes_expected;
   int late;        /* of a subscription: the same tick again, with a part that came late */
   uint32_t missed; /* of a subscription: results left out before this one, as they were not read */
+  int rows_only;   /* nodes are missing in some of the values, and could not be asked for theirs */
 } sonde_result_t;
 
 /* Answers the question. On SONDE_OK the caller frees *result with sonde_result_free(); it may hold

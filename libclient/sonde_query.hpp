@@ -113,6 +113,8 @@ class Answer {
   // If fewer answered than expected, the part of the others is missing.
   uint32_t nodes_answered() const { return result_ ? result_->nodes_answered : 0; }
   uint32_t nodes_expected() const { return result_ ? result_->nodes_expected : 0; }
+  // Nodes are missing in some of the values, and could not be asked for theirs.
+  bool rows_only() const { return result_ && result_->rows_only != 0; }
 
  private:
   std::unique_ptr<sonde_result_t, void (*)(sonde_result_t*)> result_{nullptr, &sonde_result_free};

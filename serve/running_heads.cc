@@ -96,7 +96,8 @@ Result<web::PartAnswer> PartFrom(const HttpResponse& response, const QuerySpec& 
   Result<QueryPart> part = DecodePart(spec, response.body());
   if (!part.ok()) return part.status();
   return web::PartAnswer{*std::move(part), CountOf(response, web::kNodesAnswered),
-                         CountOf(response, web::kNodesExpected)};
+                         CountOf(response, web::kNodesExpected),
+                         std::string(TextOf(response, web::kRowsOnly))};
 }
 
 HttpRequest Posting(const std::string& target, std::string body) {

@@ -280,6 +280,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateParts(const QuerySpec& spec, cons
         if (!merged.ok()) co_return merged;
         answer.nodes_answered += at->second.nodes_answered;
         answer.nodes_expected += at->second.nodes_expected;
+        if (answer.rows_only.empty()) answer.rows_only = std::move(at->second.rows_only);
         continue;
       }
       answer.nodes_expected += step.job.expected_nodes;
@@ -339,6 +340,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateSeries(const QuerySpec& spec, con
     if (at != told->end()) {
       Append(std::move(at->second.results), series);
       answer.nodes_answered += at->second.nodes_answered;
+      if (answer.rows_only.empty()) answer.rows_only = std::move(at->second.rows_only);
     } else {
       read = ReadStep(step, spec, filter, series);
     }

@@ -81,7 +81,7 @@ sonde_result_t* ReadResult(ByteReader in, Arena& arena, bool& ok) {
   const auto version = in.Fixed<uint8_t>();
   const uint64_t answered = in.Varint();
   const uint64_t expected = in.Varint();
-  const auto late = in.Fixed<uint8_t>();
+  const auto flags = in.Fixed<uint8_t>();
   const size_t count = in.Count(4, kMaxAnswer);
   sonde_series_t* const out = arena.Take<sonde_series_t>(count);
   for (size_t i = 0; i < count && in.ok(); ++i) {
@@ -98,8 +98,9 @@ sonde_result_t* ReadResult(ByteReader in, Arena& arena, bool& ok) {
                count,
                static_cast<uint32_t>(answered),
                static_cast<uint32_t>(expected),
-               late != 0 ? 1 : 0,
-               0};
+               (flags & kLate) != 0 ? 1 : 0,
+               0,
+               (flags & kRowsOnly) != 0 ? 1 : 0};
   }
   return result;
 }

@@ -24,10 +24,10 @@
 //   kAlarm      text name, text rule                an alarm rule, as docs/alarms.md has them; the
 //                                               answer is a kAnswer without a body
 //   kListing    u8 kBodyVersion, varint n, n x series as in series/block/series_bytes.h
-//   kAnswer     u8 kBodyVersion, varint nodes that answered, varint nodes that should have, u8
-//   late, kPoints     varint n, n x (text metric, varint t, t x (text key, text value), varint a,
-//               a x text key of a tag that differs, varint p, p x (signed time minus the one
-//               before, f64 value))
+//   kAnswer,    u8 kBodyVersion, varint nodes that answered, varint nodes that should have, u8
+//   kPoints     flags (kLate...), varint n, n x (text metric, varint t, t x (text key, text
+//               value), varint a, a x text key of a tag that differs, varint p, p x (signed time
+//               minus the one before, f64 value))
 //   kAccepted   nothing
 //   kFailed     u8 code of sonde_query.h, text why
 //
@@ -92,6 +92,10 @@ struct AskWelcome {
   int64_t period;  // of its ticks, nanoseconds
 };
 static_assert(sizeof(AskHello) == 16 && sizeof(AskWelcome) == 24);
+
+// Flags of an answer. Earlier releases of the library take any of them for kLate.
+inline constexpr uint8_t kLate = 1;      // the same tick again, with a part that came late
+inline constexpr uint8_t kRowsOnly = 2;  // rows of the whole step made it alone
 
 // Flags of a question.
 inline constexpr uint8_t kRate = 1;          // change per second

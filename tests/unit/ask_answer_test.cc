@@ -34,6 +34,18 @@ web::Answer TwoHosts() {
   return answer;
 }
 
+TEST(AskAnswer, SaysThatRowsAnswerAlone) {
+  web::Answer answer = TwoHosts();
+  answer.rows_only = "a node has not answered";
+  for (const bool late : {false, true}) {
+    const std::unique_ptr<sonde_result_t, Free> result(
+        DecodeResult(head::EncodeAnswer(answer, late)));
+    ASSERT_NE(result, nullptr);
+    EXPECT_EQ(result->rows_only, 1);
+    EXPECT_EQ(result->late, late ? 1 : 0);
+  }
+}
+
 TEST(AskAnswer, IsWhatTheHeadSent) {
   const std::string body = head::EncodeAnswer(TwoHosts(), true);
   const std::unique_ptr<sonde_result_t, Free> result(DecodeResult(body));
@@ -41,6 +53,7 @@ TEST(AskAnswer, IsWhatTheHeadSent) {
   EXPECT_EQ(result->nodes_answered, 2u);
   EXPECT_EQ(result->nodes_expected, 3u);
   EXPECT_EQ(result->late, 1);
+  EXPECT_EQ(result->rows_only, 0);
   ASSERT_EQ(result->series_count, 2u);
   const sonde_series_t& series = result->series[0];
   EXPECT_STREQ(series.metric, "residual");

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -162,6 +163,27 @@ TEST_F(RunningWholeStep, ThatThereIsTooMuchIsNotKeptForEver) {
   expected.pop_back();  // beside the newest tick
   EXPECT_NE(too_much->results.at(0).points, expected);
   EXPECT_EQ(PointsOf(spec), expected);
+}
+
+// For a server that adds up the parts of several steps.
+TEST_F(RunningWholeStep, APartOfACounterIsOfTheNodesWhereRowsLackSome) {
+  Make(MetricType::kCounter);
+  const auto part_of = [&](const QuerySpec& spec) {
+    std::optional<Result<web::PartAnswer>> part;
+    step_->source().QueryForPart(spec, {kSecond, {}}, [&](auto told) { part = std::move(told); });
+    EXPECT_TRUE(part && part->ok());
+    return **std::move(part);
+  };
+  const QuerySpec spec = step_->Sum(0, 15);
+  const web::PartAnswer of_nodes = part_of(spec);
+  EXPECT_GT(step_->asked(), 0);
+  EXPECT_EQ(of_nodes.rows_only, "");
+  EXPECT_EQ(FinishPart(spec, of_nodes.part).at(0).points, step_->Expected(spec));
+  const int asked = step_->asked();
+  EXPECT_EQ(part_of(step_->Sum(10, 15)).rows_only, "");
+  EXPECT_EQ(step_->asked(), asked) << "rows are right there";
+  step_->SetAnswers(1, false);
+  EXPECT_THAT(part_of(spec).rows_only, HasSubstr("not answered"));
 }
 
 // A node that came now; of a metric that is in no row the nodes are asked, if some came or left.

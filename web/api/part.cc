@@ -78,6 +78,9 @@ Response PartResponse(const Result<PartAnswer>& answer) {
   response.content_type = "application/octet-stream";
   response.headers.emplace_back(kNodesAnswered, std::to_string(answer->nodes_answered));
   response.headers.emplace_back(kNodesExpected, std::to_string(answer->nodes_expected));
+  if (!answer->rows_only.empty()) {
+    response.headers.emplace_back(kRowsOnly, HeaderValue(answer->rows_only));
+  }
   response.body = *std::move(bytes);
   return response;
 }

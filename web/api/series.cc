@@ -17,6 +17,7 @@
 #include "web/proxy/snapshot.h"
 #include "web/route/gather.h"
 #include "web/route/waiting.h"
+#include "web/source/answers.h"
 
 namespace sonde::web {
 namespace {
@@ -286,16 +287,11 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
   json.Field("start", static_cast<double>(asked.start) / kSecond);
   json.Field("end", static_cast<double>(asked.end) / kSecond);
   json.Field("interval", static_cast<double>(asked.interval) / kSecond);
-  const auto least =
-      std::min_element(answers.begin(), answers.end(), [](const Answer& a, const Answer& b) {
-        return static_cast<int64_t>(a.nodes_answered) - a.nodes_expected <
-               static_cast<int64_t>(b.nodes_answered) - b.nodes_expected;
-      });
-  json.Field("nodes_answered", least->nodes_answered);
-  json.Field("nodes_expected", least->nodes_expected);
-  const auto alone = std::find_if(answers.begin(), answers.end(),
-                                  [](const Answer& answer) { return !answer.rows_only.empty(); });
-  if (alone != answers.end()) json.Field("rows_only", alone->rows_only);
+  Answer all;
+  for (const Answer& answer : answers) KeepWorst(answer, all);
+  json.Field("nodes_answered", all.nodes_answered);
+  json.Field("nodes_expected", all.nodes_expected);
+  if (!all.rows_only.empty()) json.Field("rows_only", all.rows_only);
   WriteNodes(asked, json);
   json.Key("hosts").BeginArray();
   for (const NodeInfo& node : asked.job.nodes) json.Value(node.host);

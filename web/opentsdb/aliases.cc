@@ -3,6 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "web/source/answers.h"
+
 namespace sonde::web {
 
 Task<OpenTsdbPlan> OpenTsdbPlan::Make(const StepSeries& series, std::vector<QuerySpec> queries) {
@@ -29,16 +31,16 @@ Result<Answers> OpenTsdbPlan::Fold(Answers answers) const {
   Answers folded;
   auto next = answers.begin();
   for (const std::optional<AliasQuery>& part : parts_) {
-    Answer& answer = folded.emplace_back(std::move(*next++));
-    if (!part) continue;
-    std::vector<std::vector<QueryResult>> results = {std::move(answer.results)};
-    for (; results.size() < part->specs().size(); ++next) {
-      results.push_back(std::move(next->results));
-      if (answer.rows_only.empty()) answer.rows_only = std::move(next->rows_only);
+    if (!part) {
+      folded.push_back(std::move(*next++));
+      continue;
     }
-    Result<std::vector<QueryResult>> whole = part->Fold(std::move(results));
+    const auto end = next + static_cast<std::ptrdiff_t>(part->specs().size());
+    std::vector<Answer> own(std::make_move_iterator(next), std::make_move_iterator(end));
+    next = end;
+    Result<Answer> whole = FoldAnswers(*part, std::move(own));
     if (!whole.ok()) return whole.status();
-    answer.results = *std::move(whole);
+    folded.push_back(*std::move(whole));
   }
   return folded;
 }

@@ -118,4 +118,12 @@ Result<std::vector<QueryResult>> ResultsFromJson(std::string_view body) {
   return results;
 }
 
+std::string HeaderValue(std::string text) {
+  constexpr size_t kMost = 512;
+  text.resize(std::min(text.size(), kMost));
+  std::replace_if(
+      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return text;
+}
+
 }  // namespace sonde::web

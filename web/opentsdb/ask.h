@@ -22,6 +22,8 @@ inline constexpr std::string_view kNodesAnswered = "Sonde-Nodes-Answered";
 inline constexpr std::string_view kNodesExpected = "Sonde-Nodes-Expected";
 // Answer::rows_only, where it is not empty; of several queries the first that has it.
 inline constexpr std::string_view kRowsOnly = "Sonde-Rows-Only";
+// Words of a failure may name anything; a header holds only so much.
+std::string HeaderValue(std::string text);
 // Reads that answer, with NaN as text or null. Trusts nothing.
 Result<std::vector<QueryResult>> ResultsFromJson(std::string_view body);
 

@@ -10,6 +10,7 @@
 #include "web/opentsdb/handlers.h"
 #include "web/opentsdb/request.h"
 #include "web/route/gather.h"
+#include "web/source/answers.h"
 
 namespace sonde::web {
 namespace {
@@ -68,33 +69,16 @@ Status CheckNames(const SeriesNames& names, const QuerySpec& spec) {
   return {};
 }
 
-// Words of a failure may name anything; a header holds only so much.
-std::string HeaderValue(std::string text) {
-  constexpr size_t kMost = 512;
-  text.resize(std::min(text.size(), kMost));
-  std::replace_if(
-      text.begin(), text.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
-  return text;
-}
-
-void AddRowsOnly(const Answers& answers, Response& response) {
-  for (const Answer& answer : answers) {
-    if (answer.rows_only.empty()) continue;
-    response.headers.emplace_back(kRowsOnly, HeaderValue(answer.rows_only));
-    return;
+// Of which nodes the answers are, and whether rows made some alone.
+void AddCaveats(const Answers& answers, Response& response) {
+  Answer all;
+  for (const Answer& answer : answers) KeepWorst(answer, all);
+  if (!all.rows_only.empty()) {
+    response.headers.emplace_back(kRowsOnly, HeaderValue(all.rows_only));
   }
-}
-
-void AddNodes(const Answers& answers, Response& response) {
-  const auto missing = [](const Answer& answer) {
-    return answer.nodes_expected - std::min(answer.nodes_answered, answer.nodes_expected);
-  };
-  const auto least =
-      std::max_element(answers.begin(), answers.end(),
-                       [&](const Answer& a, const Answer& b) { return missing(a) < missing(b); });
-  if (least == answers.end() || least->nodes_expected == 0) return;
-  response.headers.emplace_back(kNodesAnswered, std::to_string(least->nodes_answered));
-  response.headers.emplace_back(kNodesExpected, std::to_string(least->nodes_expected));
+  if (all.nodes_expected == 0) return;
+  response.headers.emplace_back(kNodesAnswered, std::to_string(all.nodes_answered));
+  response.headers.emplace_back(kNodesExpected, std::to_string(all.nodes_expected));
 }
 
 Task<Response> QueryResponse(const StepSeries& source, std::shared_ptr<const OpenTsdbQuery> query,
@@ -110,8 +94,7 @@ Task<Response> QueryResponse(const StepSeries& source, std::shared_ptr<const Ope
   }
   if (series > kMaxSeries) co_return TooMuchResponse(series, kMaxSeries, "series");
   Response response;
-  AddNodes(answers, response);
-  AddRowsOnly(answers, response);
+  AddCaveats(answers, response);
   std::vector<Note> notes;
   if (!query->no_annotations) {
     notes = co_await Ask(source, &StepSeries::Notes, query->start, query->end);

@@ -35,7 +35,8 @@ std::string EncodeAnswer(const web::Answer& answer, bool late) {
   w.Fixed(client::kBodyVersion);
   w.Varint(answer.nodes_answered);
   w.Varint(answer.nodes_expected);
-  w.Fixed<uint8_t>(late ? 1 : 0);
+  const uint8_t rows_only = answer.rows_only.empty() ? 0 : client::kRowsOnly;
+  w.Fixed<uint8_t>((late ? client::kLate : 0) | rows_only);
   w.Varint(answer.results.size());
   for (const QueryResult& result : answer.results) WriteResult(result, w);
   return body;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "series/alias/aliases.h"
+#include "web/source/answers.h"
 
 namespace sonde::head {
 namespace {
@@ -51,21 +52,12 @@ class AliasAnswers {
 
  private:
   Result<web::Answer> Fold() {
-    std::vector<std::vector<QueryResult>> results;
-    web::Answer whole;
+    std::vector<web::Answer> answers;
     for (std::optional<Result<web::Answer>>& one : answers_) {
       if (!one->ok()) return one->status();
-      web::Answer& answer = **one;
-      if (results.empty() || answer.nodes_answered < whole.nodes_answered) {
-        whole.nodes_answered = answer.nodes_answered;
-        whole.nodes_expected = answer.nodes_expected;
-      }
-      results.push_back(std::move(answer.results));
+      answers.push_back(**std::move(one));
     }
-    Result<std::vector<QueryResult>> folded = alias_.Fold(std::move(results));
-    if (!folded.ok()) return folded.status();
-    whole.results = *std::move(folded);
-    return whole;
+    return web::FoldAnswers(alias_, std::move(answers));
   }
 
   const AliasQuery alias_;

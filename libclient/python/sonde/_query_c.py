@@ -70,6 +70,7 @@ class Result(ctypes.Structure):
         ("nodes_expected", ctypes.c_uint32),
         ("late", ctypes.c_int),
         ("missed", ctypes.c_uint32),
+        ("rows_only", ctypes.c_int),
     ]
 
 

@@ -83,6 +83,7 @@ class News(NamedTuple):
     missed: int  # values left out before this, as they were not read
     nodes_answered: int
     nodes_expected: int
+    rows_only: bool = False  # nodes are missing in the values, and could not be asked for theirs
 
 
 class Event(NamedTuple):
@@ -268,7 +269,14 @@ class Query:
             r = result.contents
             self._call(
                 callback,
-                News(_all_series(r), bool(r.late), r.missed, r.nodes_answered, r.nodes_expected),
+                News(
+                    _all_series(r),
+                    bool(r.late),
+                    r.missed,
+                    r.nodes_answered,
+                    r.nodes_expected,
+                    bool(r.rows_only),
+                ),
             )
 
         kept = c.PointsFn(news)
