@@ -295,14 +295,60 @@ Result<Profile> Archive::Load(const std::string& key) const {
   return WithReader<Profile>(key, [](const ProfileReader& reader) { return reader.Load(); });
 }
 
+namespace {
+
+// Adds the points of another part of the profile; of equal times those that are there stay.
+void AddPart(std::vector<SeriesData> part, std::vector<SeriesData>& all) {
+  std::map<std::pair<std::string, Tags>, size_t> places;
+  for (size_t i = 0; i < all.size(); ++i) {
+    places.emplace(std::pair(all[i].series.metric.name, all[i].series.tags), i);
+  }
+  for (SeriesData& one : part) {
+    const auto at = places.find({one.series.metric.name, one.series.tags});
+    if (at == places.end()) {
+      all.push_back(std::move(one));
+      continue;
+    }
+    std::vector<Point>& points = all[at->second].points;
+    points.insert(points.end(), one.points.begin(), one.points.end());
+    std::stable_sort(points.begin(), points.end(),
+                     [](const Point& a, const Point& b) { return a.time < b.time; });
+    const auto same = [](const Point& a, const Point& b) { return a.time == b.time; };
+    points.erase(std::unique(points.begin(), points.end(), same), points.end());
+  }
+}
+
+}  // namespace
+
+// Of a step that runs, another head's part may lie beside the one that is being written, or in db/.
 Result<std::vector<SeriesData>> Archive::Read(const std::string& key, SeriesScope scope,
                                               const std::function<bool(const Series&)>& wanted,
                                               Nanos start, Nanos end, Thinned thinned,
                                               Earlier earlier) const {
   using Data = std::vector<SeriesData>;
-  return WithReader<Data>(key, [&](const ProfileReader& reader) {
+  const auto read = [&](const ProfileReader& reader) {
     return reader.Read(scope, wanted, start, end, thinned, earlier);
-  });
+  };
+  Result<Data> all = WithReader<Data>(key, read);
+  if (!all.ok() || scope != SeriesScope::kNodes) return all;
+  const auto scanned = ScanLive(db_->paths);
+  if (!scanned.ok()) return scanned.status();
+  const auto is_acting = [&](const LiveStep& step) {
+    return step.running && step.key == key && step.name != key;
+  };
+  if (std::none_of(scanned->begin(), scanned->end(), is_acting)) return all;
+  for (const LiveStep& step : *scanned) {
+    if (step.key != key || step.running) continue;
+    Result<Data> part = ReadInLive<Data>(step, key, db_->damage, read);
+    if (part.ok()) AddPart(*std::move(part), *all);
+  }
+  const auto seen = db_->Refreshed();  // last: a part may have been taken in meanwhile
+  if (!seen.ok() || *seen == nullptr) return all;
+  const ProfileReader reader(*(*seen)->get(), key, &db_->damage);
+  if (!reader.IsThere()) return all;
+  Result<Data> part = read(reader);
+  if (part.ok()) AddPart(*std::move(part), *all);
+  return all;
 }
 
 Result<std::vector<Series>> Archive::AllSeries(const std::string& key, SeriesScope scope) const {

@@ -316,6 +316,34 @@ TEST_F(PartsTest, AHeadThatFinishedAllTheSameHasTheLastWord) {
   EXPECT_EQ(Load().footprint[0].ticks, 20u);
 }
 
+// A node that ended before another head took over has its series in the part of the head before,
+// also once somebody has taken that one in.
+TEST_F(PartsTest, WhileAnActingHeadRunsTheNodesSeriesAreOfAllParts) {
+  WriteHead();
+  Arrive("head");
+  const auto acting = *LiveArchive::Continue(root(), TestJob());
+  ASSERT_TRUE(acting->PutDescription(TestJob()).ok());
+  ASSERT_TRUE(PutNodeBlock(*acting, 0, 1, 0, 10).ok());
+  ASSERT_TRUE(PutNodeBlock(*acting, 0, 2, 10, 10).ok());
+  const std::string key = "frost.123.0." + std::to_string(kTestStart);
+  const auto points = [&] {
+    std::map<std::string, size_t> of;  // by host
+    const auto archive = *Archive::Open(root());
+    const auto all = [](const Series& series) {
+      return series.metric.name == "task_cpu_seconds_total";
+    };
+    const auto read = archive->Read(key, SeriesScope::kNodes, all, 0, kForever);
+    EXPECT_TRUE(read.ok()) << read.status().message();
+    if (!read.ok()) return of;
+    for (const SeriesData& one : *read) of[*one.series.tags.Find("host")] = one.points.size();
+    return of;
+  };
+  const std::map<std::string, size_t> expected = {{"n1", 20}, {"n2", 9}};
+  EXPECT_EQ(points(), expected);
+  ASSERT_TRUE(OpenArchive(root(), 0).ok());
+  EXPECT_EQ(points(), expected) << "taken in";
+}
+
 TEST_F(PartsTest, APartThatStandsAloneSaysSo) {
   WriteActing();
   InOrder({"acting"});
