@@ -124,6 +124,18 @@ TEST_F(RunningWholeStep, WhereANodeDoesNotAnswerRowsAnswerAndSaySo) {
   EXPECT_EQ(step_->Ask(step_->Sum(3, 6))->rows_only, "") << "it was there";
 }
 
+// It is in the newest row; of each of many gaps the answer would wait for it.
+TEST_F(RunningWholeStep, OneAnswerWaitsForASilentNodeOnce) {
+  step_ = std::make_unique<MeasuredStep>();
+  step_->AddNode("n1", 1, 1000);
+  step_->SetAnswers(step_->AddNode("n2", 1, 1000, {200, 400, 600, 800}), false);
+  step_->Begin(1000);
+  const auto answer = step_->Ask(step_->Sum(0, 1200));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_THAT(answer->rows_only, HasSubstr("not answered"));
+  EXPECT_EQ(step_->asked(), 1);
+}
+
 TEST_F(RunningWholeStep, WhereSeriesLackWhatRowsHaveRowsAnswerAndSaySo) {
   for (const MetricType type : {MetricType::kGauge, MetricType::kCounter}) {
     step_ = std::make_unique<MeasuredStep>(type);

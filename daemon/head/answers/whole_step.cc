@@ -114,6 +114,8 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
       return {Code::kLimit,
               fmt::format("each node would have to read more than {} points", kMaxReadByNode)};
     }
+    // Each question would wait for it again.
+    if (silent_) return {Code::kUnavailable, "a node has not answered"};
     if (LacksNow() && settled_->IsSilent(Now())) {
       return {Code::kUnavailable, "a node that is missing in the newest row does not answer"};
     }
@@ -183,6 +185,7 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
       (job->nodes[node].left == 0 ? silent : unread) = true;
     }
     if (silent) {
+      silent_ = true;
       settled_->NoteSilence(Now());
       return {Code::kUnavailable, "a node has not answered"};
     }
@@ -241,9 +244,10 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
   Nanos newest_ = 0;
   bool counts_ = false;
   std::vector<QueryPiece> pieces_;
-  size_t at_ = 0;     // the piece that is being put in
-  size_t asked_ = 0;  // pieces
-  double read_ = 0;   // points of a node for them
+  size_t at_ = 0;        // the piece that is being put in
+  size_t asked_ = 0;     // pieces
+  double read_ = 0;      // points of a node for them
+  bool silent_ = false;  // a node has not answered one of these questions
   std::vector<QueryResult> of_series_;
   std::optional<std::vector<QueryResult>> all_rows_;
   web::Answer answer_;
