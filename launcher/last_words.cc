@@ -7,6 +7,7 @@
 
 #include "core/text/printable.h"
 #include "launcher/launch.h"
+#include "launcher/user_socket.h"
 
 namespace sonde::launch {
 namespace {
@@ -14,7 +15,7 @@ namespace {
 // Of what a daemon wrote to its stderr; a reason shows less.
 constexpr size_t kKeptErrors = 1024;
 // In one look: a daemon that writes all the while is not read for ever.
-constexpr int kMostReads = 32;
+constexpr int kMostReads = 1024;
 constexpr int kMostPackets = 64;
 
 // What the dynamic linker says, and the daemon at a fatal signal.
@@ -40,7 +41,7 @@ void LastWords::Take(std::string_view packet) {
 
 void LastWords::ReadErrors(int errors) {
   char part[4096];
-  for (int i = 0; i < kMostReads && errors >= 0; ++i) {
+  for (int i = 0; i < kMostReads && errors >= 0 && !HasDescriptors(errors); ++i) {
     const ssize_t got = ::read(errors, part, sizeof(part));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;

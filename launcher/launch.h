@@ -40,8 +40,9 @@
 //   end of file                     it is gone. A daemon that was up and did neither is known to
 //                                   have been killed or to have crashed (launcher/last_words.h)
 //
-// Descriptor 2 of a daemon is a pipe to the launcher. It tells what the daemon cannot: what the
-// dynamic linker, an abort or a fatal signal had to say. The daemon's end does not block either.
+// Descriptor 2 of a daemon is a socket to the launcher (launcher/user_socket.h). It tells what the
+// daemon cannot: what the dynamic linker, an abort or a fatal signal had to say. The daemon's end
+// does not block either.
 //
 // Perf descriptors count the task, its threads and its children from its exec on. read() gives
 // PERF_FORMAT_GROUP with both times: the daemon reads only the first event of a group that opened,
@@ -51,7 +52,7 @@
 // read() gives its value and both times.
 //
 // No descriptors go from daemon to launcher: the launcher reads nothing from a packet with
-// descriptors on (launcher/lifeline.h).
+// descriptors on (launcher/user_socket.h).
 //
 // A packet is at most kMaxPacket bytes, a launch message kMaxLaunch. Values hold no newline and no
 // zero byte. The reader ignores keys it does not know, so plugin and daemon may differ by a

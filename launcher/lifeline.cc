@@ -9,30 +9,13 @@
 #include "core/descriptor_message.h"
 #include "launcher/high_descriptor.h"
 #include "launcher/launch.h"
+#include "launcher/user_socket.h"
 
 namespace sonde::launch {
 namespace {
 
 // Room for the T packets of a few thousand tasks before the daemon reads its first.
 constexpr int kSendBuffer = 4 << 20;
-
-#ifdef SO_PASSRIGHTS
-constexpr int kPassRights = SO_PASSRIGHTS;
-#else
-constexpr int kPassRights = 83;  // Linux 6.16
-#endif
-
-// Whether descriptors come with the next packet, which is not taken.
-bool HasDescriptors(int fd) {
-  char byte;
-  iovec part{&byte, sizeof(byte)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  // There is no room for control messages, and of these the kernel only has descriptors.
-  return ::recvmsg(fd, &message, MSG_PEEK | MSG_DONTWAIT) >= 0 &&
-         (message.msg_flags & MSG_CTRUNC) != 0;
-}
 
 }  // namespace
 
@@ -55,8 +38,7 @@ Result<Lifeline> Lifeline::Create(UniqueFd& daemon_end) {
   MoveUp(daemon_end);
   // Only root may pass the system's limit; a user's plugin sends one packet.
   ::setsockopt(ours.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kSendBuffer, sizeof(kSendBuffer));
-  constexpr int kNone = 0;
-  ::setsockopt(ours.get(), SOL_SOCKET, kPassRights, &kNone, sizeof(kNone));
+  RefuseDescriptors(ours.get());
   return Lifeline(std::move(ours));
 }
 
@@ -93,10 +75,6 @@ void Lifeline::Finish() {
   if (fd_) ::shutdown(fd_.get(), SHUT_WR);
 }
 
-void Lifeline::End() {
-  if (!fd_) return;
-  ::shutdown(fd_.get(), SHUT_RDWR);
-  fd_.Release();
-}
+void Lifeline::End() { EndAndLeaveOpen(fd_); }
 
 }  // namespace sonde::launch

@@ -3,12 +3,8 @@
 // Nothing here blocks beyond the time given and nothing raises SIGPIPE: if the daemon is gone, Send
 // fails; if the daemon hangs, Send fails with kBusy once the socket's buffer is full.
 //
-// The daemon is the user's and may send open files along with a packet. Whoever drops the last copy
-// of such a file may have to wait for as long as the user likes, as for a socket that lingers
-// (SO_LINGER). So a launcher neither receives them nor lets the kernel drop them here: since Linux
-// 6.16 they are refused where they are sent; before, a packet that has some is left unread, and
-// with it all that comes after. Such a packet is dropped when the launcher's process has ended, for
-// there the kernel does not wait.
+// The daemon is the user's and may send open files along with a packet. They are not received, and
+// not dropped here; launcher/user_socket.h says why.
 //
 // Some releases of Slurm run callbacks in a child that shares our memory and has a copy of our
 // descriptors. There close() would not end the connection: Finish() and End() shut it down instead,

@@ -18,6 +18,7 @@
 #include "launcher/high_descriptor.h"
 #include "launcher/launch.h"
 #include "launcher/spawn.h"
+#include "launcher/user_socket.h"
 
 namespace sonde::launch {
 namespace {
@@ -172,11 +173,16 @@ Result<Address> ApplicationAddress(const std::string& name) {
 }
 
 // Neither end blocks: a daemon whose launcher does not read loses words, and nothing else.
-Status MakeErrorPipe(Ends& ends) {
-  int pipe[2];
-  if (::pipe2(pipe, O_CLOEXEC | O_NONBLOCK) != 0) return SystemError("pipe");
-  ends.errors = UniqueFd(pipe[0]);
-  ends.stderr_end = UniqueFd(pipe[1]);
+Status MakeErrorSocket(Ends& ends) {
+  constexpr int kErrorBuffer = 128 << 10;  // some hundred lines
+  int pair[2];
+  if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, pair) != 0) {
+    return SystemError("socketpair");
+  }
+  ends.errors = UniqueFd(pair[0]);
+  ends.stderr_end = UniqueFd(pair[1]);
+  RefuseDescriptors(ends.errors.get());
+  ::setsockopt(ends.stderr_end.get(), SOL_SOCKET, SO_SNDBUF, &kErrorBuffer, sizeof(kErrorBuffer));
   MoveUp(ends.errors);
   MoveUp(ends.stderr_end);
   return {};
@@ -186,7 +192,7 @@ Status MakeErrorPipe(Ends& ends) {
 
 Result<Ends> MakeEnds() {
   Ends ends;
-  SONDE_RETURN_IF_ERROR(MakeErrorPipe(ends));
+  SONDE_RETURN_IF_ERROR(MakeErrorSocket(ends));
   Result<Lifeline> lifeline = Lifeline::Create(ends.daemon);
   if (!lifeline.ok()) return lifeline.status();
   ends.lifeline = *std::move(lifeline);

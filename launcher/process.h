@@ -2,7 +2,7 @@
 // slurmstepd is root.
 //
 // The child calls only async-signal-safe functions until exec. It gets a session of its own, all
-// signals unblocked, no descriptor but 0 and 1 (/dev/null), 2 (a pipe to the launcher), the
+// signals unblocked, no descriptor but 0 and 1 (/dev/null), 2 (a socket to the launcher), the
 // lifeline and the listening sockets, directory /, umask 077 and, in slurmstepd, the user's ids and
 // groups and nothing of root's. Signals that a job's processes get and that a daemon must outlive
 // are ignored from the start; the daemon may install handlers. A signal that the user sends before
@@ -16,8 +16,8 @@
 //
 // The ends can be made before the daemon is started. Not so the application's socket: whoever had
 // it too would have to drop it, and with it connections that nobody accepted and the open files
-// that the user's programs sent over them (launcher/lifeline.h says why root must not). So the new
-// process makes the socket, as the user, and nobody else ever has it: when the daemon is gone,
+// that the user's programs sent over them (launcher/user_socket.h says why root must not). So the
+// new process makes the socket, as the user, and nobody else ever has it: when the daemon is gone,
 // programs are refused at once.
 //
 // Thread safety: may be called while other threads run.

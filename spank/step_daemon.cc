@@ -5,6 +5,7 @@
 #include <climits>
 #include <utility>
 
+#include "launcher/user_socket.h"
 #include "spank/slurm_spank.h"
 
 namespace sonde::spank {
@@ -115,6 +116,7 @@ void StepDaemon::KillLeft(bool orderly) const {
 
 void StepDaemon::Close() {
   ends_.lifeline.End();
+  launch::EndAndLeaveOpen(ends_.errors);
   ends_ = launch::Ends();
   job_memory_ = launch::JobMemory();
 }

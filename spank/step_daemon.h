@@ -73,7 +73,8 @@ class StepDaemon {
   // Asks the daemon to finish, waits until it is gone, kills it if that takes too long, and what it
   // has left behind. Called once. False: it was killed.
   bool Stop();
-  // For slurmstepd itself: lets go of the descriptors, but for the lifeline's, which it ends.
+  // For slurmstepd itself: lets go of the descriptors, but for those of connections to the daemon,
+  // which it ends.
   void Close();
 
  private:

@@ -97,7 +97,7 @@ def test_daemons_are_the_user_and_hold_nothing_else(cluster, daemon, user):
         assert itself["oom"] == 1000 and itself["umask"] == "0077"
         fds = itself["fds"]
         assert [fds.pop(fd) for fd in "01"] == ["/dev/null"] * 2
-        assert fds.pop("2").startswith("pipe:")
+        assert fds.pop("2").startswith("socket:")
         assert sorted(fds) == (["3", "4"] if record.launch["role"] == "head" else ["3", "5"])
         assert all(target.startswith("socket:") for target in fds.values())
         secrets = str(itself["env"]) + str(itself["argv"])

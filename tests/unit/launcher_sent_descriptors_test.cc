@@ -1,17 +1,28 @@
-// A daemon is a process of the user's and may send its launcher open files. The last one to drop a
-// file may have to wait for as long as the user likes.
+// A daemon is a process of the user's, which may hold up whoever reads what it says: it may send
+// its launcher open files, the last one to drop which has to wait for as long as the user likes;
+// and it may stop in the middle of writing.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <linux/userfaultfd.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <string>
+#include <thread>
 
 #include "core/descriptor_message.h"
 #include "launcher/last_words.h"
 #include "launcher/lifeline.h"
+#include "launcher/process.h"
+#include "launcher/user_socket.h"
 #include "tests/unit/lingering_socket.h"
 
 namespace sonde::launch {
@@ -114,6 +125,80 @@ TEST(SentDescriptors, AreRefusedWhereTheKernelCan) {
   EXPECT_FALSE(SendWithDescriptors(daemon.get(), "Rtext", fds, Patience::kNone).ok());
   EXPECT_TRUE(SendWithDescriptors(daemon.get(), "Rtext", {}, Patience::kNone).ok());
   EXPECT_TRUE(lifeline->Send("T", fds).ok());
+}
+
+TEST(SentDescriptors, OnADaemonsStderrAreNotTakenEither) {
+  Result<Ends> ends = MakeEnds();
+  ASSERT_TRUE(ends.ok());
+  constexpr int kPassRights = 83, kAny = 1;
+  ::setsockopt(ends->errors.get(), SOL_SOCKET, kPassRights, &kAny, sizeof(kAny));
+  LingeringSocket lingering(kLinger);
+  const int fds[] = {lingering.get()};
+  ASSERT_EQ(::send(ends->stderr_end.get(), "first", 5, MSG_NOSIGNAL), 5);
+  ASSERT_TRUE(SendWithDescriptors(ends->stderr_end.get(), "second", fds, Patience::kNone).ok());
+  lingering.DropOwn();
+  const auto begin = steady_clock::now();
+  LastWords words;
+  words.ReadErrors(ends->errors.get());
+  EndAndLeaveOpen(ends->errors);
+  EXPECT_LT(steady_clock::now() - begin, kQuick);
+  const auto failure = words.Judge(false);
+  ASSERT_TRUE(failure);
+  EXPECT_EQ(failure->reason, "first");
+}
+
+// A page of this process's that whoever touches it waits for, until it is given.
+class AwaitedPage {
+ public:
+  AwaitedPage() : fd_(static_cast<int>(::syscall(SYS_userfaultfd, O_CLOEXEC | O_NONBLOCK))) {
+    uffdio_api api{UFFD_API, 0, 0};
+    page_ = static_cast<char*>(::mmap(nullptr, static_cast<size_t>(size_), PROT_READ | PROT_WRITE,
+                                      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+    uffdio_register there{};
+    there.range = {reinterpret_cast<uint64_t>(page_), static_cast<uint64_t>(size_)};
+    there.mode = UFFDIO_REGISTER_MODE_MISSING;
+    usable_ = fd_ && page_ != MAP_FAILED && ::ioctl(fd_.get(), UFFDIO_API, &api) == 0 &&
+              ::ioctl(fd_.get(), UFFDIO_REGISTER, &there) == 0;
+  }
+  bool usable() const { return usable_; }
+  const char* get() const { return page_; }
+  bool WaitUntilTouched() const {
+    pollfd touched{fd_.get(), POLLIN, 0};
+    return ::poll(&touched, 1, 10'000) == 1;
+  }
+  void Give() const {
+    uffdio_zeropage zero{};
+    zero.range = {reinterpret_cast<uint64_t>(page_), static_cast<uint64_t>(size_)};
+    ::ioctl(fd_.get(), UFFDIO_ZEROPAGE, &zero);
+  }
+
+ private:
+  const UniqueFd fd_;
+  const long size_ = ::sysconf(_SC_PAGESIZE);
+  char* page_ = nullptr;
+  bool usable_ = false;
+};
+
+// As in a page of a file whose file system the user makes, and lets hang.
+TEST(Stderr, OfADaemonThatStopsWhileItWritesHoldsNobodyUp) {
+  const AwaitedPage page;
+  if (!page.usable()) GTEST_SKIP() << "pages cannot be waited for";
+  Result<Ends> ends = MakeEnds();
+  ASSERT_TRUE(ends.ok());
+  std::thread writer([&] { EXPECT_EQ(::write(ends->stderr_end.get(), page.get(), 1), 1); });
+  EXPECT_TRUE(page.WaitUntilTouched());
+  std::atomic<bool> over = false;
+  std::thread watchdog([&] {
+    for (int i = 0; i < kLinger * 100 && !over; ++i) ::poll(nullptr, 0, 10);
+    page.Give();
+  });
+  const auto begin = steady_clock::now();
+  LastWords words;
+  words.ReadErrors(ends->errors.get());
+  EXPECT_LT(steady_clock::now() - begin, kQuick);
+  over = true;
+  watchdog.join();
+  writer.join();
 }
 
 }  // namespace
