@@ -55,10 +55,18 @@ bool TakesSeriesAsTheyAre(const Question& q) {
 // Counters keep what they had counted.
 bool Holds(const Question& q) { return !q.rate && !TakesSeriesAsTheyAre(q); }
 
-// The hours of the epoch that the question reads.
+// Where the bucket starts that holds the time.
+Nanos BucketOf(const Question& q, Nanos time) {
+  if (!q.calendar || kHour % q.interval == 0) return Floor(time, q.interval);
+  const Nanos midnight = Floor(q.start, 24 * kHour);
+  return midnight + Floor(time - midnight, q.interval);
+}
+
+// The hours of the epoch that the question reads; of the calendar whole buckets.
 std::pair<Nanos, Nanos> Hours(const Question& q) {
   if (!q.downsampled) return {Floor(q.start, kHour), Floor(q.end, kHour) + kHour - 1};
   if (q.interval == 0) return {q.start, q.end - 1};
+  if (q.calendar) return {BucketOf(q, q.start), BucketOf(q, q.end) + q.interval - 1};
   const Nanos behind = Floor(q.end, q.interval) + q.interval;
   return {Floor(Floor(q.start, q.interval), kHour), Floor(behind + kHour - 1, kHour) - 1};
 }
@@ -96,7 +104,7 @@ std::vector<Bucket> Downsample(const Question& q, const Points& points) {
   std::map<Nanos, std::pair<std::vector<Nanos>, std::vector<double>>> found;
   for (const auto& [time, number] : points) {
     if (q.interval == 0 && (time < q.start || time >= q.end)) continue;
-    const Nanos bucket = q.interval == 0 ? q.start : Floor(time, q.interval);
+    const Nanos bucket = q.interval == 0 ? q.start : BucketOf(q, time);
     if (q.interval != 0 && bucket < Hours(q).first) continue;  // it lies in the hour before as well
     auto& [times, values] = found[bucket];
     times.push_back(time);
@@ -114,7 +122,8 @@ std::vector<Bucket> Downsample(const Question& q, const Points& points) {
 void Fill(const Question& q, Points& points) {
   const auto [first, last] = Hours(q);
   Points filled;
-  for (Nanos at = Floor(first + q.interval - 1, q.interval); at <= last; at += q.interval) {
+  const Nanos from = q.calendar ? first : Floor(first + q.interval - 1, q.interval);
+  for (Nanos at = from; at <= last; at += q.interval) {
     const auto known = std::find_if(points.begin(), points.end(),
                                     [&](const auto& point) { return point.first == at; });
     const double filler = q.fill == "zero" ? 0 : std::nan("");
@@ -180,7 +189,7 @@ void GoOn(Points& points) {
 Nanos FirstBucket(const Question& q) {
   const Nanos first = Hours(q).first;
   if (!q.downsampled || q.interval == 0) return std::max(first, q.downsampled ? q.start : first);
-  return Floor(first + q.interval - 1, q.interval);
+  return q.calendar ? first : Floor(first + q.interval - 1, q.interval);
 }
 
 Points DownsampleCounter(const Question& q, const Points& points) {
@@ -221,7 +230,8 @@ Points PrepareCounter(const Question& q, const Line& line, std::optional<Number>
   }
   Points prepared = DownsampleCounter(q, inside);
   if (!before || !of_values) return prepared;
-  if (q.downsampled && q.interval > 0) before->first = Floor(before->first, q.interval);
+  if (q.downsampled && q.interval > 0 && !q.calendar)
+    before->first = Floor(before->first, q.interval);
   prepared.insert(prepared.begin(), *before);
   return prepared;
 }
@@ -322,7 +332,8 @@ void Name(const std::vector<Member>& members, Result& result) {
 // Empty buckets of a counter are filled when the answer is there.
 void FillAnswer(const Question& q, Result& result) {
   if (!q.downsampled || q.fill.empty() || q.interval == 0) return;
-  for (Nanos at = Floor(q.start + q.interval - 1, q.interval); at <= q.end; at += q.interval) {
+  const Nanos from = BucketOf(q, q.start);
+  for (Nanos at = from < q.start ? from + q.interval : from; at <= q.end; at += q.interval) {
     result.points.try_emplace(at, Number{q.fill == "zero" ? 0 : std::nan(""), 0});
   }
 }
@@ -360,7 +371,9 @@ std::string TextOf(const Question& q) {
                         q.reset > 0 ? fmt::format("{:.0f}", q.reset) : "");
   }
   if (q.downsampled) {
-    text += q.interval == 0 ? "0all" : fmt::format("{}ms", q.interval / kMillisecond);
+    text += q.interval == 0 ? "0all"
+            : q.calendar    ? fmt::format("{}mc", q.interval / (60 * kSecond))
+                            : fmt::format("{}ms", q.interval / kMillisecond);
     text += "-" + q.function + (q.fill.empty() ? "" : "-" + q.fill) + ":";
   }
   text += q.metric;

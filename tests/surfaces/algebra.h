@@ -48,6 +48,9 @@ struct Question {
   std::string aggregator;
   bool downsampled = false;
   Nanos interval = 0;  // 0: 0all
+  // Buckets of the calendar in UTC, of whole minutes: from the full hour if a whole number of them
+  // fits in, else from midnight.
+  bool calendar = false;
   std::string function;
   std::string fill;  // "", nan, null, zero
   bool rate = false;

@@ -121,6 +121,7 @@ std::vector<Asked> DrawQuestions(const Scene& scene, Nanos after) {
   for (size_t n = scene.chance.From(1, 3); n > 0; --n) {
     Question q = DrawQuestion(scene);
     q.downsampled = false;
+    q.calendar = false;
     q.fill.clear();
     Asked asked(scene, q);
     if (InRows(scene, q.metric) && asked.Expect(after)) all.push_back(std::move(asked));

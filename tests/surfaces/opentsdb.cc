@@ -56,6 +56,10 @@ class Asker {
     if (chance_.Of(8)) return;  // 0all
     q.interval = scene_.plan.period * static_cast<Nanos>(chance_.From(1, 7));
     if (chance_.Of(5)) q.interval = static_cast<Nanos>(chance_.From(1, 40)) * 250 * kMillisecond;
+    if (chance_.Of(6) && scene_.plan.period < 60 * kSecond) {
+      q.calendar = true;
+      q.interval = chance_.Any(std::vector<Nanos>{1, 2, 5, 7, 15}) * 60 * kSecond;
+    }
     // Filled are all buckets of the hours that are read.
     if (chance_.Of(4) && q.interval >= kSecond) {
       q.fill = chance_.Any(std::vector<std::string>{"nan", "null", "zero"});
