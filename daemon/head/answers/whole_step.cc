@@ -138,8 +138,8 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
     const auto nodes = static_cast<double>(std::max<size_t>(job_->nodes.size(), 1));
     const Nanos first = std::max(range.first, job_->start);
     const Nanos last = std::min(range.last, newest_);
-    return std::max(most / nodes, 1.0) *
-           static_cast<double>(std::max<Nanos>(last - first, 0) / job_->period);
+    const Nanos ticks = std::max<Nanos>(last - first, 0) / job_->period;
+    return std::max(most / nodes, 1.0) * static_cast<double>(ticks);
   }
 
   // Whether the newest row lacks a node that is there.
