@@ -160,6 +160,13 @@ uint32_t NodesStored(const ProfileEntry& step) {
                                              [](const NodeInfo& node) { return !node.lost; }));
 }
 
+// What a step's part says of its nodes is said of the whole answer.
+void SayOf(const web::PartAnswer& part, web::Answer& answer) {
+  answer.nodes_answered += part.nodes_answered;
+  answer.nodes_expected += part.nodes_expected;
+  if (answer.rows_only.empty()) answer.rows_only = part.rows_only;
+}
+
 void Append(std::vector<QueryResult> results, std::vector<SeriesData>& out) {
   for (QueryResult& result : results) {
     SeriesData& data = out.emplace_back();
@@ -278,9 +285,7 @@ Task<Result<web::Answer>> StepQueries::EvaluateParts(const QuerySpec& spec, cons
       if (const auto at = told->find(step.key); at != told->end()) {
         const Status merged = MergePart(spec, grid, std::move(at->second.part), part);
         if (!merged.ok()) co_return merged;
-        answer.nodes_answered += at->second.nodes_answered;
-        answer.nodes_expected += at->second.nodes_expected;
-        if (answer.rows_only.empty()) answer.rows_only = std::move(at->second.rows_only);
+        SayOf(at->second, answer);
         continue;
       }
       answer.nodes_expected += step.job.expected_nodes;
