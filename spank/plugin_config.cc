@@ -4,8 +4,8 @@
 
 #include "core/config.h"
 #include "core/text/settings.h"
-#include "launcher/node_counters.h"
 #include "launcher/read_file.h"
+#include "launcher/site/node_counters.h"
 
 namespace sonde::spank {
 namespace {

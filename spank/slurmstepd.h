@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <string>
 
-#include "launcher/node_counters.h"
 #include "launcher/site/job_memory.h"
+#include "launcher/site/node_counters.h"
 #include "spank/step_daemon.h"
 #include "spank/task_counters.h"
 

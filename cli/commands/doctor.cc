@@ -21,8 +21,8 @@
 #include "daemon/link/libfabric/fabric.h"
 #include "daemon/link/libfabric/socket_fabric.h"
 #include "forward/job.h"
-#include "launcher/node_counters.h"
 #include "launcher/read_file.h"
+#include "launcher/site/node_counters.h"
 
 namespace sonde::cli {
 namespace {

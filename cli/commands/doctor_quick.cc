@@ -12,8 +12,8 @@
 
 #include "cli/commands/doctor_checks.h"
 #include "cli/install.h"
-#include "launcher/node_counters.h"
 #include "launcher/read_file.h"
+#include "launcher/site/node_counters.h"
 
 namespace sonde::cli {
 namespace {

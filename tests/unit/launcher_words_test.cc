@@ -16,8 +16,8 @@
 
 #include "launcher/error_stream.h"
 #include "launcher/last_words.h"
-#include "launcher/node_counters.h"
 #include "launcher/process.h"
+#include "launcher/site/node_counters.h"
 #include "tests/unit/temp_dir.h"
 
 namespace sonde::launch {

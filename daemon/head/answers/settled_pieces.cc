@@ -16,7 +16,7 @@ SettledPieces::Key SettledPieces::KeyOf(const QuerySpec& spec, const QueryPiece&
   same.start = same.end = 0;
   std::string bytes;
   EncodeQuery(same, bytes);
-  return {std::move(bytes), {piece.data.first, piece.data.last}};
+  return std::make_pair(std::move(bytes), std::make_pair(piece.data.first, piece.data.last));
 }
 
 std::optional<std::vector<QueryResult>> SettledPieces::Find(const QuerySpec& spec,

@@ -1,4 +1,4 @@
-#include "launcher/node_counters.h"
+#include "launcher/site/node_counters.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -43,7 +43,7 @@ bool IsPlainName(std::string_view name) {
 }
 
 // Not a link, and nobody else's to write to: it is root that writes here.
-Result<UniqueFd> OpenDirectory(const std::string& directory) {
+Result<UniqueFd> OpenStateDirectory(const std::string& directory) {
   const bool made = ::mkdir(directory.c_str(), 0755) == 0;
   UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) return SystemError("open directory " + directory);
@@ -134,7 +134,7 @@ NodeCounters ReadCounters(std::string_view text) {
 Status NodeCounting::Open(const std::string& directory, const std::string& node) {
   node_ = node;
   Result<UniqueFd> opened = IsPlainName(node)
-                                ? OpenDirectory(directory)
+                                ? OpenStateDirectory(directory)
                                 : Status(Code::kInvalid, "'" + node + "' is no name for a file");
   no_directory_ = opened.ok() ? Status() : opened.status();
   if (opened.ok()) directory_ = *std::move(opened);
