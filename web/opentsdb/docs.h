@@ -134,6 +134,7 @@ inline constexpr RouteDoc kFiltersDoc = {
 inline constexpr RouteDoc kVersionDoc = {
     .about = "Of OpenTSDB's API, and of Sonde",
     .answer = R"({"type":"object","required":["version","short_revision","full_revision","repo"],)"
-              R"("additionalProperties":{"type":"string"}})"};
+              R"("properties":{"version":{"type":"string"},"short_revision":{"type":"string"},)"
+              R"("full_revision":{"type":"string"},"repo":{"type":"string"}}})"};
 
 }  // namespace sonde::web
