@@ -24,12 +24,7 @@ std::string At(const Scene& scene, Nanos time) {
 
 void CompareEntries(const Scene& scene, const std::string& at, const Entries& entries,
                     const Metric& metric, const Json& shown) {
-  std::vector<double> values;
-  double size = 0;
-  for (const Entry& entry : entries) {
-    values.push_back(entry.value);
-    size += std::fabs(entry.value);
-  }
+  const auto [values, size] = ValuesOf(entries);
   const auto count = static_cast<double>(values.size());
   const double mean = ExactSum(values) / count;
   scene.tally.Compare(at + "value", NumberOf(entries, metric), shown["value"].number());

@@ -69,7 +69,6 @@ class Campaign {
                   size_t tick) {
     Scene scene{.plan = plan,
                 .rows = rows,
-                .classes = classes_,
                 .chance = chance,
                 .tally = tally_,
                 .source = cluster.source(),
@@ -97,7 +96,6 @@ class Campaign {
     const Ended clock(job.end);
     Scene scene{.plan = plan,
                 .rows = rows,
-                .classes = classes_,
                 .chance = chance,
                 .tally = tally_,
                 .source = source,

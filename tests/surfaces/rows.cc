@@ -178,14 +178,19 @@ bool Rows::any_gone() const {
                      [](const Known& known) { return known.ended || known.lost_at != 0; });
 }
 
-Number NumberOf(const Entries& entries, const Metric& metric) {
-  if (entries.empty()) return {std::nan(""), 0};
+std::pair<std::vector<double>, double> ValuesOf(const Entries& entries) {
   std::vector<double> values;
   double size = 0;
   for (const Entry& entry : entries) {
     values.push_back(entry.value);
     size += std::fabs(entry.value);
   }
+  return {std::move(values), size};
+}
+
+Number NumberOf(const Entries& entries, const Metric& metric) {
+  if (entries.empty()) return {std::nan(""), 0};
+  const auto [values, size] = ValuesOf(entries);
   const auto count = static_cast<double>(values.size());
   // Sums of multiples of 1/8 are exact; those near 2^63 are rounded with each value.
   const bool exact = size < 9007199254740992.0 / 8;

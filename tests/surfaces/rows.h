@@ -88,6 +88,8 @@ class Rows final : public Witness {
   std::map<Nanos, Row> rows_;
 };
 
+// Their values, and the sum of these without their signs.
+std::pair<std::vector<double>, double> ValuesOf(const Entries& entries);
 // The number of the whole step by the metric's reduction; NaN of nothing. Within the roundings of a
 // sum in any order.
 Number NumberOf(const Entries& entries, const Metric& metric);

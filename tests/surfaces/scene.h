@@ -22,7 +22,6 @@ namespace sonde::surfaces {
 struct Scene {
   const StepPlan& plan;
   const Rows& rows;
-  const Classes& classes;
   Chance& chance;
   Tally& tally;
   const web::DataSource& source;
@@ -74,7 +73,7 @@ std::vector<std::string> HostsOf(const Scene& scene);
 enum class Way {
   kSeries,   // the nodes' series
   kWhole,    // the rows of the whole step, and the nodes' series where these are not right
-  kUnknown,  // somebody who does not answer, or of whom the models do not know enough (Classes)
+  kUnknown,  // somebody who does not answer, or of whom the models do not know enough (AnySwapped)
 };
 Way WayOf(const Scene& scene, const Question& question);
 // The tags by which the question groups.

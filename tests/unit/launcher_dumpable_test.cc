@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -28,6 +27,7 @@
 #include "core/unique_fd.h"
 #include "launcher/process.h"
 #include "launcher/spawn.h"
+#include "tests/unit/caught_calls.h"
 
 namespace sonde::launch {
 namespace {
@@ -89,24 +89,6 @@ TEST(Dumpable, ALauncherThatStartsADaemonAsAnotherUserIsAsBefore) {
   EXPECT_EQ(Dumpable(), 1);
 }
 
-// From now on this thread and its children wait in these calls until the descriptor's reader lets
-// them go on.
-UniqueFd CatchCalls() {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_setresuid, 4, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 3, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigprocmask, 2, 0),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 1, 0),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-  };
-  const sock_fprog program{std::size(filter), filter};
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  return UniqueFd(static_cast<int>(
-      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program)));
-}
-
 std::string NameOf(const seccomp_data& call) {
   switch (call.nr) {
     case SYS_setresuid:
@@ -125,7 +107,7 @@ std::string NameOf(const seccomp_data& call) {
 class WatchedCalls {
  public:
   WatchedCalls() : thread_([this, own = ::gettid()] { Watch(own); }) {
-    UniqueFd calls = CatchCalls();
+    UniqueFd calls = CatchCalls({SYS_setresuid, SYS_prctl, SYS_rt_sigprocmask, SYS_execve});
     caught_ = static_cast<bool>(calls);
     calls_.set_value(std::move(calls));
   }

@@ -1,7 +1,6 @@
 // Starting a daemon ends in time, whatever the job's user or a file system does to it meanwhile.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <sys/ioctl.h>
@@ -27,6 +26,7 @@
 #include "core/descriptor_message.h"
 #include "core/unique_fd.h"
 #include "launcher/process.h"
+#include "tests/unit/caught_calls.h"
 #include "tests/unit/in_child.h"
 #include "tests/unit/lingering_socket.h"
 
@@ -36,28 +36,13 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-// From now on this thread and its children wait in execve() until the descriptor's reader lets them
-// go on.
-UniqueFd CatchExecs() {
-  sock_filter filter[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_execve, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF),
-      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-  };
-  const sock_fprog program{std::size(filter), filter};
-  ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  return UniqueFd(static_cast<int>(
-      ::syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program)));
-}
-
 // The program is about to be executed, and is not: `stop`: as if the user had stopped the process,
 // otherwise as if the file system did not answer. A start that waits is ended after a while.
 class FrozenExec {
  public:
   explicit FrozenExec(
       bool stop, std::function<void()> meanwhile = [] {})
-      : calls_(CatchExecs()) {
+      : calls_(CatchCalls({SYS_execve})) {
     thread_ = std::thread([this, stop, meanwhile = std::move(meanwhile)] {
       pollfd ready{calls_.get(), POLLIN, 0};
       seccomp_notif call{};

@@ -247,6 +247,16 @@ TEST_F(Slurmstepd, OpensNoEventOfTheMachineWhereTheSiteForbidsEvents) {
   EXPECT_EQ(Read("machine"), "M") << "not even tried";
 }
 
+// A watched step of one task, which is over at once.
+bool RunTask(LoadedPlugin& plugin) {
+  plugin.Call("slurm_spank_init");
+  LoadedPlugin::Give("telemetry-level", "2");
+  plugin.Call("slurm_spank_init_post_opt");
+  plugin.Call("slurm_spank_task_post_fork");
+  plugin.Call("slurm_spank_task_exit");
+  return true;
+}
+
 // In a packet the directory of the user's home comes before the level.
 TEST_F(Slurmstepd, StartsNoDaemonThatItCannotTellAll) {
   WriteDaemon("open('" + Path("told") + "', 'wb').write(line.recv(65536))\n");
@@ -254,12 +264,7 @@ TEST_F(Slurmstepd, StartsNoDaemonThatItCannotTellAll) {
     const UniqueFd log(::open(Path("log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     ::dup2(log.get(), STDERR_FILENO);
     Slurm().environment = {"HOME=/" + std::string(40'000, 'h')};
-    plugin.Call("slurm_spank_init");
-    LoadedPlugin::Give("telemetry-level", "2");
-    plugin.Call("slurm_spank_init_post_opt");
-    plugin.Call("slurm_spank_task_post_fork");
-    plugin.Call("slurm_spank_task_exit");
-    return true;
+    return RunTask(plugin);
   }));
   EXPECT_EQ(
       Read("log"),
@@ -277,12 +282,7 @@ TEST_F(Slurmstepd, ForLackOfRoomThereAreFewerVariablesInTheProfile) {
     for (int i = 0; i < 20; ++i) {
       Slurm().environment.push_back("OMP_" + std::to_string(i) + "=" + std::string(1000, 'v'));
     }
-    plugin.Call("slurm_spank_init");
-    LoadedPlugin::Give("telemetry-level", "2");
-    plugin.Call("slurm_spank_init_post_opt");
-    plugin.Call("slurm_spank_task_post_fork");
-    plugin.Call("slurm_spank_task_exit");
-    return true;
+    return RunTask(plugin);
   }));
   const std::string told = Read("told");
   EXPECT_THAT(told, testing::HasSubstr("\nlevel=2\n"));

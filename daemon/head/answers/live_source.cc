@@ -157,7 +157,7 @@ void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback cal
   QueryScene scene;
   scene.at_head = true;
   scene.period = job->period;
-  scene.is_count = IsCounter(rest.metric);
+  scene.is_count = record_.Counts(rest.metric);
   if (const Status bad = CheckLength(rest); !bad.ok()) return callback(bad);
   for (const AnswerWay way : PlanQuery(rest, scene)) {
     if (way == AnswerWay::kParts) break;
@@ -181,7 +181,7 @@ void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::PartAnswer{EmptyPart(rest), 0, 0});
   if (const Status bad = CheckLength(rest); !bad.ok()) return callback(bad);
-  if (PlanPart(rest, IsCounter(rest.metric)) != AnswerWay::kReduced) {
+  if (PlanPart(rest, record_.Counts(rest.metric)) != AnswerWay::kReduced) {
     return for_clients_->Ask({std::move(rest), grid, nullptr, std::move(callback)});
   }
   bool lacks = false;
@@ -317,13 +317,6 @@ void LiveSource::Tree(const JobStep& id, TreeCallback callback) const {
   if (const Status here = IsHere(id); !here.ok()) return callback(here);
   nodes_->Tree([callback = std::move(callback)](std::vector<web::TreeEdge> edges) {
     callback(std::move(edges));
-  });
-}
-
-bool LiveSource::IsCounter(std::string_view metric) const {
-  const auto all = record_.AllSeries();
-  return std::any_of(all->begin(), all->end(), [&](const Series& series) {
-    return series.metric.name == metric && series.metric.type != MetricType::kGauge;
   });
 }
 

@@ -69,7 +69,6 @@ class LiveSource final : public web::DataSource {
   Status IsHere(const JobStep& id) const;
   web::LiveRows RowsAfter(const IsWanted& wanted, Nanos after, size_t limit) const;
   Status CheckOurs(const JobStep& id) const;
-  bool IsCounter(std::string_view metric) const;
   void Query(NodeQuestions& nodes, const QuerySpec& spec, Callback callback) const;
 
   const StepRecord& record_;

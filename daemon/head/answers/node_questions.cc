@@ -101,13 +101,6 @@ void AddPoints(const QuerySpec& spec, const QueryPart& part, const TimeOf& time_
   }
 }
 
-bool IsCounter(const StepRecord& record, const std::string& metric) {
-  const auto all = record.AllSeries();
-  return std::any_of(all->begin(), all->end(), [&](const Series& series) {
-    return series.metric.name == metric && query_steps::Counts(series.metric);
-  });
-}
-
 // Lets what is stored go on with what the newer daemons have told: of the same times the newer
 // daemon's own points are the better ones, for stored ones may be thinned.
 void GoOnWith(const std::vector<SeriesData>& told, std::vector<SeriesData>& stored) {
@@ -169,7 +162,7 @@ void NodeQuestions::Round(const AskedPtr& asked) {
   asked->of_anew.clear();
   asked->who_anew.Clear();
   if (asked->anew.empty()) return SendToAll(asked);
-  const bool holds = query_steps::HoldsCounters(spec) && IsCounter(record_, spec.metric);
+  const bool holds = query_steps::HoldsCounters(spec) && record_.Counts(spec.metric);
   holds ? AskBefore(asked, Aggregator::kFirst) : AskForPoints(asked);
 }
 
@@ -273,7 +266,7 @@ void NodeQuestions::AddStored(const Asked& asked, const JobDescription& job, tre
   outcome.missing = std::move(told.silent);
 
   const HostFilter filter(spec);
-  const bool holds = query_steps::HoldsCounters(spec) && IsCounter(record_, spec.metric);
+  const bool holds = query_steps::HoldsCounters(spec) && record_.Counts(spec.metric);
   std::set<std::string> hosts = asked.anew;
   for (const auto& [host, node] : told.gone) {
     const bool in_range = holds || job.nodes[node].left >= DataRange(spec).first;

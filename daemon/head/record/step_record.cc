@@ -226,4 +226,11 @@ std::shared_ptr<const std::vector<Series>> StepRecord::AllSeries() const {
   return series_;
 }
 
+bool StepRecord::Counts(std::string_view metric) const {
+  const auto all = AllSeries();
+  return std::any_of(all->begin(), all->end(), [&](const Series& series) {
+    return series.metric.name == metric && IsCounting(series.metric.type);
+  });
+}
+
 }  // namespace sonde::head

@@ -99,6 +99,8 @@ class StepRecord {
   Nanos NewestRow() const;
   // The reduced series, without the tag stat.
   std::shared_ptr<const std::vector<Series>> AllSeries() const;
+  // Whether the values of that metric only rise.
+  bool Counts(std::string_view metric) const;
 
  private:
   void SetSeries(const std::vector<Series>& series);  // with the mutex held
