@@ -414,8 +414,11 @@ void Head::NoteMissing() {
   rows_.NoteMissing(nodes_.size());
   for (std::string& note : intake_.Notes(record_.Job()->nodes)) AddNote(std::move(note));
   if (nodes_.registered() < nodes_.expected()) {
-    AddNote(fmt::format("{} of {} nodes never reported: is Sonde installed there?",
-                        nodes_.expected() - nodes_.registered(), nodes_.expected()));
+    AddNote(fmt::format("{} of {} nodes never reported{}", nodes_.expected() - nodes_.registered(),
+                        nodes_.expected(),
+                        launch_.role == Role::kHead
+                            ? ": is Sonde installed there?"
+                            : ", or the head died before it had recorded them"));
   }
 }
 

@@ -504,6 +504,14 @@ class Step:
         paths = (self.archive / "live").glob("*/state")
         return max((path.stat().st_mtime for path in paths), default=0)
 
+    def described(self):
+        """Whether the record says which nodes there are; a head that dies before, within its first
+        second, takes that with it."""
+        for path in (self.archive / "live").glob("*/description.json"):
+            with contextlib.suppress(FileNotFoundError):
+                return len(json.loads(path.read_text()).get("nodes", [])) == self.size
+        return False
+
     def goodbyes_stored(self):
         """Whether the head has stored what nodes counted that have left; one that dies before, within a
         second, takes that with it."""
