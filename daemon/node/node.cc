@@ -57,7 +57,8 @@ Node::Node(Loop& loop, StepClock& time, const LaunchMessage& launch, const Confi
   if (launch.role == Role::kNode) notes_ = launch.notes;
   blocks_.SetMemory(config.node_memory);
   recorder_.SetOnSeal([this](const std::string& group, const SealedBlock& block) {
-    blocks_.Add(group, block);  // to go with the tick's frames, or after Tick at the latest
+    blocks_.Add(group, block);  // to go with the tick's frames
+    new_block_ = true;
   });
 }
 
@@ -201,8 +202,11 @@ void Node::UseLink(tree::Link* link, bool tell_former) {
   RunBlocks();
 }
 
-// Sends what blocks may go now, and comes again when there is more to do.
+// Sends what blocks may go now, and comes again when there is more to do. A block does not go
+// before the frames of its ticks: if this node is lost then, its series go on for longer than the
+// step's totals know of it.
 void Node::RunBlocks(bool frames_follow) {
+  if (std::exchange(new_block_, false) && !frames_follow) return relay_.FlushTick();
   blocks_.YieldToFrames(uplink_.slow());
   const Nanos now = Clock::System().Monotonic();
   const Nanos next = frames_follow ? blocks_.RunBeforeFrames(now) : blocks_.Run(now);

@@ -176,6 +176,7 @@ class Node final : private HeadLink::Owner,
   tree::Children& children_;
   tree::Uplink& uplink_;
   tree::BlockSender blocks_;
+  bool new_block_ = false;  // of ticks whose frames may be gathered
   uint64_t told_lost_frames_ = 0;
   bool leaves_out_ = false;
 

@@ -138,9 +138,13 @@ class Node final : private tree::Relay::Owner {
     relay_.SendOwnEnd(last.time, recorder_.reduced_schema(), recorder_.reduced());
     recorder_.Seal();
   }
+  // The blocks take another way, and have arrived; frames of their ticks do not come later.
+  void SealLast() {
+    relay_.FlushTick();
+    recorder_.Seal();
+  }
   void BeLost() {
     gone_ = true;
-    recorder_.Seal();  // the blocks take another way, and have arrived
     relay_.Use(nullptr, false);
     wire_ = nullptr;
   }
@@ -428,6 +432,8 @@ class Cluster::Rep final : private head::RowPath::Owner {
   void LoseNodes() {
     for (uint32_t i = 0; i < nodes_.size(); ++i) {
       if (!joined(i) || !nodes_[i]->IsDueToBeLost()) continue;
+      nodes_[i]->SealLast();
+      Settle();
       rows_.children().Remove(wires_[i]->from_parent);
       nodes_[i]->BeLost();
       witness_.OnLost(i);

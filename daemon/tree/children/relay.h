@@ -62,6 +62,8 @@ class Relay final : private Children::Owner {
   void SendOwnEnd(Nanos when, const Schema::Ptr& schema, std::span<const Reduced> values);
   // Whatever still waits for other parts goes as it is.
   void SendRest();
+  // Frames that are gathered go now, and with them what may go before frames.
+  void FlushTick();
 
   // After whatever children have sent, and when one is gone.
   void OnChildrenChanged();
@@ -83,7 +85,6 @@ class Relay final : private Children::Owner {
   void AddEnded();
   void SendEnded();
   void Flush();
-  void FlushTick();
   void FlushSoon();
   void ContinueLater();
   Nanos MergeWindow() const;
