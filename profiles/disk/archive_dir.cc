@@ -177,6 +177,11 @@ Result<std::string> ReadSmallFile(int fd, const std::string& path, size_t limit)
   return text;
 }
 
+bool IsUnread(const Status& read) {
+  return !read.ok() && read.code() != Code::kNotFound && read.code() != Code::kInvalid &&
+         read.code() != Code::kLimit;
+}
+
 // Opening it anew has a network file system look at the server.
 Result<bool> IsAt(int fd, const std::string& path) {
   struct stat there;

@@ -75,6 +75,8 @@ bool IsIrregular(const std::string& path);
 Result<std::string> ReadSmallFile(const std::string& path, size_t limit);
 // The same of an open file; `path` is for messages.
 Result<std::string> ReadSmallFile(int fd, const std::string& path, size_t limit);
+// Whether the file is there and could not be read: not missing, and not damaged.
+bool IsUnread(const Status& read);
 // Whether `path` is the name of the open file or directory: neither it nor what it lies in was
 // renamed or deleted. An error says nothing of that.
 Result<bool> IsAt(int fd, const std::string& path);

@@ -47,12 +47,6 @@ void LookForWriter(std::string_view host, LiveStep& step) {
   step.foreign = !step.running;
 }
 
-// Whether the file is there and could not be read: not missing, and not damaged.
-bool IsUnread(const Status& read) {
-  return !read.ok() && read.code() != Code::kNotFound && read.code() != Code::kInvalid &&
-         read.code() != Code::kLimit;
-}
-
 std::string Text(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains(key);
   if (value == nullptr || !value->is_string()) return "";
@@ -201,12 +195,12 @@ Result<Heritage> ReadHeritage(const std::string& archive, const JobDescription& 
   if (!steps.ok()) return steps.status();
   for (LiveStep& step : *steps) {
     if (step.key != key) continue;
-    const auto state = ReadSmallFile(step.paths.state(), kMaxState);
+    auto state = ReadSmallFile(step.paths.state(), kMaxState);
     const auto changed = NewestChange(step.paths.dir);
     const Nanos change = state.ok() && changed.ok() ? *changed : 0;
     if (change <= newest_change) continue;
     newest_change = change;
-    newest = Heritage{std::move(step.job), state.ok() ? *state : ""};
+    newest = Heritage{std::move(step.job), std::move(state)};
   }
   return newest;
 }

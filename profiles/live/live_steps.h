@@ -72,7 +72,9 @@ void ForgetWaiting(const ArchivePaths& archive, const std::string& name);
 // What the writers of a step have left for another writer that goes on with it.
 struct Heritage {
   JobDescription job;
-  std::string state;  // the newest state that was given to LiveArchive::PutState
+  // The newest that was given to LiveArchive::PutState. kNotFound: there was none; else why it
+  // cannot be read.
+  Result<std::string> state;
 };
 // kNotFound if this archive has no record of the step.
 Result<Heritage> ReadHeritage(const std::string& archive, const JobDescription& job);

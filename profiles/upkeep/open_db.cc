@@ -107,9 +107,14 @@ Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive,
 Status CheckArchiveFormat(const ArchivePaths& archive) {
   constexpr size_t kMost = 4096;
   const auto format = ReadSmallFile(archive.db_format(), kMost);
+  if (format.ok() && !IsNewer(*format)) return {};
+  const bool cannot_tell = IsUnread(format.status());
   // If the file and the database disagree, the file is damaged.
-  const bool newer = format.ok() && IsNewer(*format) && !HasOurFormat(archive);
-  return newer ? OtherFormat(archive.db(), *format) : Status();
+  if ((!format.ok() && !cannot_tell) || HasOurFormat(archive)) return {};
+  if (!cannot_tell) return OtherFormat(archive.db(), *format);
+  return {format.status().code(),
+          fmt::format("open {}: whether a newer Sonde wrote it cannot be told: {}", archive.db(),
+                      format.status().message())};
 }
 
 }  // namespace sonde

@@ -23,6 +23,8 @@
 
 #include "profiles/archive/owned_archive.h"
 #include "profiles/live/live_archive.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/upkeep/open_db.h"
 #include "profiles/upkeep/repair.h"
 #include "tests/unit/profiles_days.h"
 
@@ -107,6 +109,7 @@ ssize_t write(int fd, const void* data, size_t size) {
 namespace sonde {
 namespace {
 
+using testing::HasSubstr;
 using testing::IsEmpty;
 namespace fs = std::filesystem;
 
@@ -212,6 +215,45 @@ TEST_F(FailedReadsTest, NoNewDatabaseIsMadeInPlaceOfOneThatCouldNotBeSeen) {
   EXPECT_FALSE(OpenArchive(root(), kPatience)->owned());
   unseen = "";
   ExpectAll();
+}
+
+// Only LevelDB could tell then, and that changes a database when it opens it.
+TEST_F(FailedReadsTest, AnArchiveThatMayBeANewerOnesIsNotOpened) {
+  FinishSteps();
+  ExpectAll();
+  const ArchivePaths archive(root());
+  fs::remove_all(archive.db());
+  ASSERT_TRUE(WriteFileAtomically(archive.db_format(), "sonde archive 99").ok());
+  Without("/db.format", [&] {
+    const Status checked = CheckArchiveFormat(archive);
+    EXPECT_THAT(checked.message(), HasSubstr("db.format"));
+    static_cast<void>(OpenArchive(root(), kPatience));
+    EXPECT_FALSE(fs::exists(archive.db()));
+  });
+  EXPECT_EQ(CheckArchiveFormat(archive).code(), Code::kUnsupported);
+}
+
+// The database itself says whose it is.
+TEST_F(FailedReadsTest, AnArchiveOfOursIsOpenedWithoutTheFileThatSaysSo) {
+  FinishSteps();
+  ExpectAll();
+  why = EIO;
+  unreadable = "/db.format";
+  EXPECT_TRUE(CheckArchiveFormat(ArchivePaths(root())).ok());
+  ExpectAll();
+}
+
+TEST_F(FailedReadsTest, TheStateOfAHeadIsNotTakenForNone) {
+  auto live = *LiveArchive::Create(root(), TestJob());
+  EXPECT_EQ(ReadHeritage(root(), TestJob())->state.status().code(), Code::kNotFound);
+  ASSERT_TRUE(live->PutState("it had counted").ok());
+  Without("/state", [&] {
+    const auto heritage = ReadHeritage(root(), TestJob());
+    ASSERT_TRUE(heritage.ok()) << heritage.status().message();
+    EXPECT_FALSE(heritage->state.ok());
+    EXPECT_NE(heritage->state.status().code(), Code::kNotFound);
+  });
+  EXPECT_EQ(*ReadHeritage(root(), TestJob())->state, "it had counted");
 }
 
 // LevelDB would pass over the log that it cannot read, and delete it.

@@ -15,6 +15,12 @@ namespace {
 
 constexpr std::string_view kReducedGroup = "reduced";
 
+// A head that died early has left none.
+Status ReadState(const Result<std::string>& stored, HeadState& state) {
+  if (stored.ok()) return Decode(*stored, state);
+  return stored.status().code() == Code::kNotFound ? Status() : stored.status();
+}
+
 }  // namespace
 
 HeadStore::HeadStore(Loop& loop, ArchiveWriter& archive, uint64_t limit, StepRecord& record,
@@ -40,11 +46,8 @@ std::string HeadStore::Inherit(const std::string& path) {
     return "";
   }
   HeadState state;
-  const Status read = heritage->state.empty() ? Status() : Decode(heritage->state, state);
-  if (!read.ok()) {
-    record_.AddNote(std::string(read.message()));
-    state = {};
-  }
+  const Status read = ReadState(heritage->state, state);
+  if (!read.ok()) state = {};
   record_.Continue(state.phases);
   JobDescription& job = heritage->job;
   rows_.Inherit(job, state.row, state.schema, state.ended);
@@ -55,6 +58,12 @@ std::string HeadStore::Inherit(const std::string& path) {
   job.presence.clear();
   nodes_.Inherit(job, state);
   record_.Update([&](JobDescription& j) { j = job; });
+  if (!read.ok()) {
+    record_.AddNote(
+        fmt::format("an acting head does not know what nodes had counted that ended "
+                    "before, nor which alarms were changed: {}",
+                    read.message()));
+  }
   return std::move(state.alarms);
 }
 
