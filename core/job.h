@@ -49,6 +49,9 @@ struct NodeInfo {
   Nanos joined = 0;
   Nanos left = 0;     // 0: still there, or lost
   bool lost = false;  // left without a goodbye message
+  // Its last values came late: rows behind its end and before this one were made without them.
+  // 0: there are none.
+  Nanos end_in_rows = 0;
   std::string note;   // why something is missing, in words
   KeptMembers kept;
 };

@@ -42,6 +42,7 @@ void WriteNodes(JsonWriter& w, const std::vector<NodeInfo>& nodes) {
     w.BeginObject().Field("host", node.host).Field("job", node.job);
     w.Field("node_id", node.node_id).Field("tasks", node.tasks);
     w.Field("joined", node.joined).Field("left", node.left).Field("lost", node.lost);
+    if (node.end_in_rows != 0) w.Field("end_in_rows", node.end_in_rows);
     w.Field("note", node.note);
     WriteKept(w, node.kept);
     w.EndObject();
@@ -138,6 +139,7 @@ NodeInfo ReadNode(const json::value& value, std::string& error) {
   fields.Read("tasks", node.tasks);
   fields.Read("joined", node.joined, Nanos{0});
   fields.Read("left", node.left, Nanos{0});
+  fields.Read("end_in_rows", node.end_in_rows, Nanos{0});
   fields.Read("lost", node.lost);
   fields.Read("note", node.note);
   fields.Keep(node.kept);

@@ -124,14 +124,15 @@ class LostNodes : public testing::Test {
   }
 
   // Of the profile, once the head has put it into the archive.
-  std::vector<PresenceRun> Presence() {
+  JobDescription Stored() {
     head_.reset();
     const auto archive = OpenArchive(directory_.path(), 0);
     if (!archive.ok()) return {};
     const auto list = archive->reader->List();
     if (!list.ok() || list->size() != 1) return {};
-    return archive->reader->Load(list->front().key)->job.presence;
+    return archive->reader->Load(list->front().key)->job;
   }
+  std::vector<PresenceRun> Presence() { return Stored().presence; }
 
   TempDir directory_;
   Loop loop_;
@@ -198,6 +199,24 @@ TEST_F(LostNodes, ANodeForWhichValuesStoodInIsAbsentFromTheRow) {
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0], (PresenceRun{first, 2, 2, 0, 0}));
   EXPECT_EQ(runs[1], (PresenceRun{first + kPeriod, 1, 0, 1, 0}));
+}
+
+// Rows behind its end have what it had counted before, and nobody is absent from them any more.
+TEST_F(LostNodes, ANodeWhoseEndCameAfterRowsBehindItIsToldWithThem) {
+  constexpr Nanos kPeriod = 10 * kSecond;
+  const Nanos first = (Clock::System().Now() / kPeriod - 5) * kPeriod;
+  Send(0, tree::Stream::kOwn, first);
+  Send(1, tree::Stream::kOwn, first);
+  for (int i = 1; i <= 2; ++i) Send(0, tree::Stream::kOwn, first + i * kPeriod);
+  Send(1, tree::Stream::kEnded, first + 1);
+  Send(0, tree::Stream::kOwn, first + 3 * kPeriod);
+  head_->Finish(false);
+  for (const uint32_t node : {0, 1}) Leave(node);
+  loop_.Run();
+  const JobDescription job = Stored();
+  ASSERT_EQ(job.nodes.size(), 2u);
+  EXPECT_EQ(job.nodes[0].end_in_rows, 0);
+  EXPECT_EQ(job.nodes[1].end_in_rows, first + 2 * kPeriod + 1);
 }
 
 // Whoever reads what a head left that was killed takes what it had described for that of all rows

@@ -26,6 +26,7 @@ Profile FullProfile() {
   p.job.coverage = {100, 99};
   p.job.presence = {{10, 2, 2, 0, 0}, {30, 0, 0, 2, 0}, {40, 2, 2, 0, 20}};
   p.job.nodes[1].lost = true;
+  p.job.nodes[1].end_in_rows = 40;
   p.job.nodes[1].note = "link lost: Connection reset by peer";
   p.job.notes = {"one", "zwei \xe2\x82\xac"};
   p.job.tags = {{"campaign", "winter"}, {"keep", ""}};

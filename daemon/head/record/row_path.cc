@@ -108,12 +108,36 @@ void RowPath::OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
   const auto fate = ended_.Add(info, merger_.ColumnsOf(*schema), values);
   if (fate == tree::EndedNodes::Fate::kOverlaps) return children_.Refuse(source);
   children_.Forwarded({&source, 1}, 0);
+  const Nanos newest = std::max(whole_.tick, inherited_);
+  if (fate == tree::EndedNodes::Fate::kAdded && info.tick <= newest) OnLateEnd(info, newest);
   CheckLost(info.nodes);
   owner_.OnLastValues(info.nodes.first(), info.lost);
 }
 
+// Rows were made without them, or with what these nodes had counted before. What a node counted
+// that is only late may come often, and matters once it is lost.
+void RowPath::OnLateEnd(const tree::FrameInfo& info, Nanos newest) {
+  info.nodes.ForEach([&](uint32_t node) { late_ends_[node] = newest + 1; });
+  if (!info.lost || lost_.Intersects(info.nodes)) TellLateEnds(info.nodes);
+}
+
+void RowPath::TellLateEnds(const tree::NodeSet& nodes) {
+  std::vector<std::pair<uint32_t, Nanos>> told;
+  nodes.ForEach([&](uint32_t node) {
+    const auto late = late_ends_.extract(node);
+    if (!late.empty()) told.emplace_back(node, late.mapped());
+  });
+  if (told.empty()) return;
+  record_.Update([&](JobDescription& job) {
+    for (const auto& [node, since] : told) {
+      if (node < job.nodes.size()) job.nodes[node].end_in_rows = since;
+    }
+  });
+}
+
 void RowPath::OnLost(uint32_t node, std::string why) {
   lost_.Add(tree::NodeSet(node));
+  TellLateEnds(tree::NodeSet(node));
   record_.AddLost(node, std::move(why), ended_.Has(node));
 }
 

@@ -14,6 +14,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -97,6 +98,8 @@ class RowPath final : private tree::Children::Owner {
                  tree::TickMerger::Source source) override;
   void OnEnded(const tree::FrameInfo& info, const Schema::Ptr& schema,
                std::span<const Reduced> values, tree::TickMerger::Source source) override;
+  void OnLateEnd(const tree::FrameInfo& info, Nanos newest);
+  void TellLateEnds(const tree::NodeSet& nodes);
   void CheckLost(const tree::NodeSet& nodes);
   Nanos MergeWindow() const;
   void ScheduleExpiry();
@@ -113,7 +116,9 @@ class RowPath final : private tree::Children::Owner {
   tree::TickMerger merger_;
   tree::Children children_;
   tree::EndedNodes ended_;
-  tree::NodeSet lost_;           // that were lost at some time
+  tree::NodeSet lost_;  // that were lost at some time
+  // By node, the first row that has its last values, if rows behind its end were made before.
+  std::unordered_map<uint32_t, Nanos> late_ends_;
   tree::TickMerger::Row whole_;  // the newest row, and what has ended
   std::vector<Reduced> late_;    // a part that comes late to a row
   Nanos inherited_ = 0;          // another head has stored the rows up to this tick

@@ -18,7 +18,7 @@ using Hosts = std::map<std::pair<std::string, std::string>, TimeRange>;  // by j
 Hosts HostsOf(const std::vector<NodeInfo>& nodes) {
   Hosts hosts;
   for (const NodeInfo& node : nodes) {
-    const Nanos left = node.left != 0 ? node.left : kEver;
+    const Nanos left = node.left != 0 ? std::max(node.left, node.end_in_rows - 1) : kEver;
     const auto [at, is_new] =
         hosts.try_emplace({node.job, node.host}, TimeRange{node.joined, left});
     if (is_new) continue;
