@@ -46,6 +46,7 @@ struct GroupStore::Rep {
   uint64_t dropped = 0;
 
   void OpenBlock();
+  bool Widen(const Schema& wider);
   Status Encode(size_t first, size_t count, SealedBlock& block) const;
   void SealFirst(size_t count);
   void Keep(SealedBlock block);
@@ -71,9 +72,33 @@ const Schema::Ptr& GroupStore::schema() const { return rep_->schema; }
 
 void GroupStore::SetSchema(Schema::Ptr schema) {
   if (schema == nullptr || schema->id() == rep_->schema->id()) return;
-  Seal();
+  if (!rep_->Widen(*schema)) {
+    Seal();
+    rep_->last_row.clear();
+  }
   rep_->schema = std::move(schema);
-  rep_->last_row.clear();
+}
+
+// A block that late rows are awaited for goes on when series come behind those it has: its rows
+// have nothing of them yet. False if it does not.
+bool GroupStore::Rep::Widen(const Schema& wider) {
+  const size_t had = schema->size();
+  if (options.late_rows == 0 || times.empty() || wider.size() < had) return false;
+  const size_t most = kMaxBlockSamples / std::max<size_t>(wider.size(), 1);
+  if (times.size() >= std::min(open_rows, most) + options.late_rows) return false;
+  for (size_t c = 0; c < had; ++c) {
+    if (!(wider[c] == (*schema)[c])) return false;
+  }
+  const size_t before = stride;
+  open_rows = std::min(open_rows, most);
+  stride = open_rows + options.late_rows + kColumnPadding;
+  std::vector<double> all(wider.size() * stride, std::nan(""));
+  for (size_t c = 0; c < had; ++c) {
+    std::copy_n(&columns[c * before], times.size(), &all[c * stride]);
+  }
+  columns = std::move(all);
+  last_row.resize(wider.size(), std::nan(""));
+  return true;
 }
 
 // Makes room for the next block, within what one block may hold, and takes over the rows that are

@@ -165,6 +165,41 @@ TEST(Record, ALatePartIsMergedIntoItsRow) {
   EXPECT_FALSE(record.Amend(At(2), Row(1, {6, 2000}))) << "sealed";
 }
 
+// As when tasks come behind the first ticks: rows from before are not closed by that.
+TEST(Record, ALatePartIsMergedIntoARowFromBeforeOtherSeries) {
+  JobDescription job;
+  job.start = kStart;
+  StepRecord record(job);
+  std::vector<Series> series = {Named("load", MetricType::kGauge)};
+  record.Append(At(1), Row(0, {1}), series);
+  series.push_back(Named("tasks", MetricType::kGauge));
+  record.Append(At(2), Row(0, {2, 4}), series);
+  EXPECT_TRUE(record.Amend(At(1), Row(1, {5, 8})));
+  EXPECT_TRUE(record.Amend(At(2), Row(1, {6, 9})));
+  const auto read = [&record] {
+    return record.Read([](const Series& s) { return *s.tags.Find(kStatTag) == "sum"; }, 0, At(10));
+  };
+  const std::vector<Point> load = {{At(1), 6}, {At(2), 8}};
+  const std::vector<Point> tasks = {{At(1), 8}, {At(2), 13}};
+  for (int i = 0; i < 2; ++i, record.Seal()) {
+    const auto sums = read();
+    ASSERT_EQ(sums.size(), 2u);
+    EXPECT_EQ(sums[0].points, load);
+    EXPECT_EQ(sums[1].points, tasks);
+  }
+}
+
+// Nodes send an acting head again what the head before had not stored, one after the other.
+TEST(Record, OfAnActingHeadKeepsItsFirstRowsOpen) {
+  JobDescription job;
+  job.start = kStart;
+  StepRecord record(job, StepRecord::Rows::kComeAgain);
+  const std::vector<Series> series = {Named("load", MetricType::kGauge)};
+  constexpr int kRows = 100;
+  for (int i = 1; i <= kRows; ++i) record.Append(At(i), Row(0, {1}), series);
+  for (int i = 1; i <= kRows; ++i) EXPECT_TRUE(record.Amend(At(i), Row(1, {1}))) << i;
+}
+
 TEST(Record, ALatePartIsInThePercentilesOfItsRow) {
   JobDescription job;
   job.start = kStart;
@@ -208,6 +243,31 @@ TEST(Record, ALatePartIsInThePercentilesOfItsRow) {
   EXPECT_FALSE(record.Amend(At(1), {values, late}));
   record.Append(At(3), {values, second}, series);
   EXPECT_TRUE(record.Amend(At(3), {values, late}));
+}
+
+TEST(Record, ALatePartMayHavePercentilesThatItsRowHasNot) {
+  JobDescription job;
+  job.start = kStart;
+  StepRecord record(job);
+  std::vector<Series> series = {Named("load", MetricType::kGauge)};
+  record.Append(At(1), Row(0, {1}), series);
+  series.push_back(Named("heat", MetricType::kGauge));
+  series[1].metric.spread = true;
+  std::vector<QuantileSketch> spread(1);
+  spread[0].Add(3);
+  const std::vector<Reduced> values = Row(1, {1, 3});
+  record.Append(At(2), {values, spread}, series);
+  EXPECT_TRUE(record.Amend(At(1), {values, spread}));
+  QuerySpec median;
+  median.metric = "heat";
+  median.aggregator = Aggregator::kP50;
+  median.start = At(0);
+  median.end = At(10);
+  const auto answer = EvaluateReduced(
+      median, record.Read([&](const Series& s) { return ReducedNeeds(median, s); }, 0, At(10)));
+  ASSERT_TRUE(answer.ok());
+  ASSERT_EQ(answer->size(), 1u);
+  EXPECT_EQ((*answer)[0].points, (std::vector<Point>{{At(1), 3}, {At(2), 3}}));
 }
 
 TEST(Record, WhatTheApplicationTellsIsInItsProfile) {

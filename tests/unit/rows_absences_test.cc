@@ -42,15 +42,16 @@ TEST(AbsencesTest, NoneBehindTheEndOfANode) {
 TEST(AbsencesTest, ANodeWhoseEndCameLateIsAbsentUntilRowsHaveIt) {
   std::vector<NodeInfo> nodes = Nodes();
   nodes[1].end_in_rows = 171;
-  EXPECT_THAT(Ranges(nodes), ElementsAre(Pair(0, 109), Pair(145, 145), Pair(149, 170)));
+  EXPECT_THAT(Ranges(nodes),
+              ElementsAre(Pair(0, 109), Pair(145, 145), Pair(149, 149), Pair(150, 170)));
 }
 
-// The head says so of a node that is lost and whose parent had its values; it may be back.
-TEST(AbsencesTest, ANodeThatIsThereIsAbsentWhereRowsLackIt) {
+// It was lost, and is back.
+TEST(AbsencesTest, ANodeThatIsBackIsAbsentWhereRowsLackIt) {
   std::vector<NodeInfo> nodes = Nodes();
   nodes[1].left = 0;
   nodes[1].end_in_rows = 171;
-  EXPECT_THAT(Ranges(nodes), ElementsAre(Pair(0, 109), Pair(149, kEver)));
+  EXPECT_THAT(Ranges(nodes), ElementsAre(Pair(0, 109), Pair(149, 149), Pair(150, kEver)));
 }
 
 }  // namespace

@@ -7,7 +7,7 @@
 namespace sonde::head {
 
 void OpenSpreads::Add(Nanos tick, std::span<const QuantileSketch> spreads) {
-  if (spreads.empty() || bytes_ > kMaxBytes) return;
+  if (bytes_ > kMaxBytes) return;
   if (used_ == ticks_.size()) ticks_.emplace_back();
   Tick& row = ticks_[used_++];
   row.tick = tick;
@@ -26,9 +26,12 @@ void OpenSpreads::Merge(Nanos tick, std::span<const QuantileSketch> late,
   ByteReader in(row->bytes);
   merged_.clear();
   ByteWriter out(merged_);
-  // Series that came after this row have nothing in it.
-  for (size_t i = 0; i < spreads.size() && in.left() > 0; ++i) {
-    if (!sketch_.Decode(in).ok()) return;
+  for (size_t i = 0; i < spreads.size(); ++i) {
+    if (in.left() == 0) {
+      sketch_.Clear();  // the series came after this row
+    } else if (!sketch_.Decode(in).ok()) {
+      return;
+    }
     if (i < late.size() && !late[i].empty()) {
       sketch_.Merge(late[i]);
       spreads[i] = SpreadOf(sketch_);

@@ -10,8 +10,9 @@
 namespace sonde::head {
 namespace {
 
-GroupStore::Options StoreOptions() {
+GroupStore::Options StoreOptions(StepRecord::Rows rows) {
   GroupStore::Options options;
+  if (rows == StepRecord::Rows::kComeAgain) options.first_rows = options.max_rows;
   options.memory_limit = 32u << 20;
   options.late_rows = 8;            // parts of ticks that come late still find their row
   options.plain_limit = 12u << 20;  // half an hour at 1 Hz of 300 metrics
@@ -21,11 +22,11 @@ GroupStore::Options StoreOptions() {
 
 }  // namespace
 
-StepRecord::StepRecord(JobDescription job)
+StepRecord::StepRecord(JobDescription job, Rows rows)
     : job_(std::move(job)),
       presence_(std::make_shared<const std::vector<PresenceRun>>()),
       footprint_(job_.Get()->start),
-      store_(StoreOptions()) {}
+      store_(StoreOptions(rows)) {}
 
 void StepRecord::OnSeal(std::function<void(const SealedBlock&)> f) {
   store_.OnSeal([this, f = std::move(f)](const SealedBlock& block) {

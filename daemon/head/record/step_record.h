@@ -31,7 +31,10 @@ namespace sonde::head {
 
 class StepRecord {
  public:
-  explicit StepRecord(JobDescription job);
+  // kComeAgain: an acting head's. Nodes send it again, one after the other, what the head before
+  // had not stored; so its first rows stay open as long as later ones do.
+  enum class Rows : unsigned char { kCome, kComeAgain };
+  explicit StepRecord(JobDescription job, Rows rows = Rows::kCome);
 
   // The loop's thread only. Called with each block of reduced series as it is sealed, within
   // Append and Seal.
