@@ -1,10 +1,10 @@
 // At which times the rows of a step lack a node that was there, or a node came or went: from what
 // the description says of its nodes, and of how many are in the rows (PresenceRun).
 //
-// A node is there from when it joined until it left, or until rows have its end, on a host whose daemon was started anew from
-// the first one's joining to the last one's end: their series are the same. Rows with as many nodes
-// as were there have all of them, whoever came and went. What nobody has noted, such as of profiles
-// of older releases, counts as absent.
+// A node is there from when it joined until it left, or until rows have its end, on a host whose
+// daemon was started anew from the first one's joining to the last one's end: their series are the
+// same. Rows with as many nodes as were there have all of them, whoever came and went. What nobody
+// has noted, such as of profiles of older releases, counts as absent.
 //
 // Thread safety: functions without state.
 #pragma once
