@@ -28,7 +28,14 @@ def left(seen):
 
 
 def code(value):
-    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+    """Of a scenario that looked at more than an exit code: whether it came so far, and the nodes then."""
+    if isinstance(value, list):
+        return ", ".join(map(code, value))
+    if isinstance(value, dict):
+        if all(isinstance(state, str) for state in value.values()):
+            return states(value) or "nothing"
+        return ", ".join(f"{name} {code(one)}" for name, one in value.items())
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 
 def cell(seen):
