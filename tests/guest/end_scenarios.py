@@ -57,13 +57,18 @@ def missing_container(cluster):
     return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
 
 
-def slow_epilog(cluster):
-    """Slurm runs it when it has waited for the task, and tells plugins of the task's end only then."""
-    script = pathlib.Path("/tmp/task-epilog")
-    script.write_text("#!/bin/sh\nexec sleep 2\n")
-    script.chmod(0o755)
-    words = ["-N2", f"--task-epilog={script}", "sleep", "1"]
-    return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
+def epilog(seconds):
+    """Slurm runs it when it has waited for the task, looks once a second whether it has ended, and tells plugins
+    of the task's end only then."""
+
+    def scenario(cluster):
+        script = pathlib.Path("/tmp/task-epilog")
+        script.write_text(f"#!/bin/sh\nexec sleep {seconds}\n")
+        script.chmod(0o755)
+        words = ["-N2", f"--task-epilog={script}", "sleep", "1"]
+        return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
+
+    return scenario
 
 
 def all_metrics(cluster):
@@ -398,7 +403,8 @@ SCENARIOS = {
     "missing_program": missing_program,
     "missing_mpi": missing_mpi,
     "missing_container": missing_container,
-    "slow_epilog": slow_epilog,
+    "short_epilog": epilog(0.3),
+    "slow_epilog": epilog(2),
     "all_metrics": all_metrics,
     "killed_daemon": killed_daemon,
     "stopped_daemon": stopped_daemon,

@@ -21,7 +21,7 @@ NAMES = (
     "plain", "unwritable_output", "unwritable_batch_output", "missing_program", "missing_mpi",
     "missing_container", "hung_filesystem", "failing_prolog", "cancelled", "failing_init_post_opt", "failing_user_init",
     "failing_task_init_privileged", "failing_task_init", "failing_task_post_fork", "failing_task_exit",
-    "failing_mpi_prefork", "slow_epilog", "all_metrics", "killed_daemon", "acting_head",
+    "failing_mpi_prefork", "short_epilog", "slow_epilog", "all_metrics", "killed_daemon", "acting_head",
     "exporters_readers", "followers", "alarm_command", "key", "failing_task_exit_first",
     "alarm_command_of_killed", "stopped_daemon", "killed_slurmstepd", "stopped_start", "killed_at_end",
 )  # fmt: skip
@@ -83,9 +83,10 @@ def test_what_was_to_fail_failed_and_what_was_to_run_was_watched(seen):
     if "killed_at_end" in seen:
         output = seen["killed_at_end"]["with"]["output"]
         assert output.endswith("killed at its end\n"), output
-    for name in ("slow_epilog", "all_metrics"):
+    for name in ("short_epilog", "slow_epilog", "all_metrics"):
         if name in seen:
             output = " ".join(seen[name]["with"]["output"].split())
+            assert re.search(r"Sonde: \S+ \(sleep\) on \S+: completed", output), output
             got, expected, skipped = COVERAGE.search(output).groups()
             assert int(got) + int(skipped or 0) == int(expected), output
 

@@ -51,6 +51,7 @@ class TaskWatchTest : public testing::Test {
 
   TaskWatch::Options Options() const {
     return {.patience = kPatience,
+            .patience_after_epilog = kInterval,
             .patience_with_epilogs = kForEver,
             .interval = kInterval,
             .look = kInterval,
@@ -217,6 +218,16 @@ TEST_F(TaskWatchTest, WhereAnEpilogIsSeenItDecides) {
     EXPECT_EQ(Run(kLong), 0) << "the epilog runs";
     write(group / "cgroup.procs", expected);
     EXPECT_EQ(Run(kMost), 1);
+  }
+  // slurmstepd finds that out within a second, and tells the task's end then.
+  {
+    write(group / "cgroup.procs", expected + "30\n");
+    options.patience_after_epilog = kForEver;
+    TaskWatch watch(loop_, options, Gone());
+    watch.Add(0, waited_for);
+    EXPECT_EQ(Run(kLong), 0);
+    write(group / "cgroup.procs", expected);
+    EXPECT_EQ(Run(kLong), 0) << "it has just ended";
   }
   // Slurm waits for the daemon alone then: another plugin has kept the end from ours.
   options.patience_with_epilogs = kForEver;

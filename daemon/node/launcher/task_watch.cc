@@ -160,11 +160,14 @@ void TaskWatch::WatchNext() {
 
 void TaskWatch::OnPatienceOver() {
   timer_ = 0;
-  const bool early = Clock::System().Monotonic() - gone_since_ < options_.patience_with_epilogs;
+  const Nanos now = Clock::System().Monotonic();
+  const bool early = now - gone_since_ < options_.patience_with_epilogs;
   const std::optional<bool> epilog_runs = EpilogRuns();
+  if (epilog_runs.value_or(false)) epilog_seen_ = now;
+  const bool epilog = epilog_seen_ != 0 && now - epilog_seen_ < options_.patience_after_epilog;
   const auto patient = [&](const auto& entry) {
     const Task& task = entry.second;
-    return InUse(task) || (epilog_runs ? *epilog_runs : early && !IsZombie(task));
+    return InUse(task) || (epilog_runs ? epilog : early && !IsZombie(task));
   };
   if (std::any_of(tasks_.begin(), tasks_.end(), patient)) {
     timer_ = loop_.After(options_.interval, [this] { OnPatienceOver(); });

@@ -37,9 +37,12 @@ namespace sonde::node {
 class TaskWatch {
  public:
   struct Options {
-    // How long the launcher may take to tell the end of tasks that are gone. With the time that a
-    // daemon needs to finish it must be less than 3 s.
-    Nanos patience = kSecond;
+    // How long the launcher may take to tell the end of tasks that are gone: slurmstepd looks once
+    // a second whether an epilog has ended. With the time that a daemon needs to finish it must be
+    // less than 3 s.
+    Nanos patience = 1150 * kMillisecond;
+    // The same since an epilog was seen last, which may have ended up to `interval` later.
+    Nanos patience_after_epilog = 1500 * kMillisecond;
     // The same for tasks that it has waited for, where control groups do not tell whether an epilog
     // runs: a longer epilog leaves the step's end unknown.
     Nanos patience_with_epilogs = 45 * kSecond;
@@ -97,7 +100,8 @@ class TaskWatch {
   UniqueFd watched_;
   uint32_t watched_rank_ = 0;
   Loop::TimerId timer_ = 0;
-  Nanos gone_since_ = 0;  // monotonic
+  Nanos gone_since_ = 0;   // monotonic
+  Nanos epilog_seen_ = 0;  // the same, when one ran last; 0: none was seen
 };
 
 }  // namespace sonde::node
