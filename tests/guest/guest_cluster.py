@@ -264,8 +264,13 @@ def beside_slurmstepd():
     """Whatever lives in slurmstepd's own control group of a step and is none of Slurm's: pid -> name."""
     return {
         pid: comm(pid) for pid in processes()
-        if cgroup(pid).rstrip().endswith("/slurm") and comm(pid) != "slurmstepd" and lives(pid)
+        if cgroup(pid).rstrip().endswith("/slurm") and not is_slurms(pid) and lives(pid)
     }  # fmt: skip
+
+
+def is_slurms(pid):
+    """slurmstepd, whose main thread may have a worker's name since 24.11, and what it has forked."""
+    return comm(pid) == "slurmstepd" or read(f"/proc/{pid}/cmdline").startswith("slurmstepd: ")
 
 
 def left_in_steps():
