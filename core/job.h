@@ -52,7 +52,7 @@ struct NodeInfo {
   // Its last values came late: rows behind its end and before this one were made without them.
   // 0: there are none.
   Nanos end_in_rows = 0;
-  std::string note;   // why something is missing, in words
+  std::string note;  // why something is missing, in words
   KeptMembers kept;
 };
 

@@ -415,11 +415,13 @@ void Head::NoteMissing() {
   rows_.NoteMissing(nodes_.size());
   for (std::string& note : intake_.Notes(record_.Job()->nodes)) AddNote(std::move(note));
   if (nodes_.registered() < nodes_.expected()) {
-    AddNote(fmt::format("{} of {} nodes never reported{}", nodes_.expected() - nodes_.registered(),
-                        nodes_.expected(),
-                        launch_.role == Role::kHead
-                            ? ": is Sonde installed there?"
-                            : ", or the head died before it had recorded them"));
+    const size_t missing = nodes_.expected() - nodes_.registered();
+    AddNote(launch_.role == Role::kHead
+                ? fmt::format("{} of {} nodes never reported: is Sonde installed there?", missing,
+                              nodes_.expected())
+                : fmt::format("{} of {} nodes never reported, or the head died before it had "
+                              "recorded them",
+                              missing, nodes_.expected()));
   }
 }
 
