@@ -85,8 +85,7 @@ struct Wire {
 class Node final : private tree::Relay::Owner {
  public:
   Node(const StepPlan& plan, uint32_t index, Loop& loop, const Clock& clock)
-      : plan_(plan),
-        daemon_(plan.daemons[index]),
+      : daemon_(plan.daemons[index]),
         index_(index),
         recorder_(Options(plan), 8u << 20, index, static_cast<uint32_t>(plan.daemons.size())),
         queries_(loop),
@@ -196,7 +195,6 @@ class Node final : private tree::Relay::Owner {
   void BeforeFrames() override {}
   void OnAhead() override {}
 
-  const StepPlan& plan_;
   const Daemon& daemon_;
   const uint32_t index_;
   node::Recorder recorder_;

@@ -135,7 +135,7 @@ Series Named(const char* name, MetricType type) {
   return series;
 }
 
-std::vector<Reduced> Row(uint32_t node, std::vector<double> values) {
+std::vector<Reduced> Row(uint32_t node, const std::vector<double>& values) {
   std::vector<Reduced> row;
   for (const double value : values) row.emplace_back().Add(value, {node, Owner::kNobody});
   return row;
