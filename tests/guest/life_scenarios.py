@@ -121,6 +121,8 @@ def dead_node(cluster):
 
 
 def time_limit(cluster):
+    """slurmctld looks for jobs that are over their limits every 30 s, whenever that is."""
+
     def run(level):
         step = cluster.popen(["srun", *level, "-N2", "--job-name=limited", "--time=1", "sleep", "300"])
         require(lambda: sum(words.endswith("sleep 300") for words in tasks().values()) == 2, "the step's tasks")
@@ -129,7 +131,7 @@ def time_limit(cluster):
         output = step.communicate(timeout=100)[0]
         return step.returncode, output
 
-    return see(cluster, run)
+    return see(cluster, run, more=MORE + 30)
 
 
 EATER = """
