@@ -206,7 +206,8 @@ void Node::UseLink(tree::Link* link, bool tell_former) {
 // before the frames of its ticks: if this node is lost then, its series go on for longer than the
 // step's totals know of it.
 void Node::RunBlocks(bool frames_follow) {
-  if (std::exchange(new_block_, false) && !frames_follow) return relay_.FlushTick();
+  const bool frames_first = std::exchange(new_block_, false) && state_ == State::kRunning;
+  if (frames_first && !frames_follow) return relay_.FlushTick();
   blocks_.YieldToFrames(uplink_.slow());
   const Nanos now = Clock::System().Monotonic();
   const Nanos next = frames_follow ? blocks_.RunBeforeFrames(now) : blocks_.Run(now);
