@@ -39,11 +39,11 @@ void MergeNode(const NodeInfo& from, NodeInfo& into) {
     return;
   }
   into.kept.Merge(from.kept);
+  into.end_in_rows = std::max(into.end_in_rows, from.end_in_rows);
   if (from.joined != 0)
     into.joined = into.joined == 0 ? from.joined : std::min(into.joined, from.joined);
   const bool said_goodbye = from.left != 0 && !from.lost;
   const bool known = into.left != 0 && !into.lost;
-  into.end_in_rows = std::max(into.end_in_rows, from.end_in_rows);
   if (said_goodbye && known) {
     into.left = std::max(into.left, from.left);
   } else if (said_goodbye || (!known && from.left > into.left)) {

@@ -107,14 +107,14 @@ Result<std::unique_ptr<WritableDb>> OpenDb(const ArchivePaths& archive,
 Status CheckArchiveFormat(const ArchivePaths& archive) {
   constexpr size_t kMost = 4096;
   const auto format = ReadSmallFile(archive.db_format(), kMost);
-  if (format.ok() && !IsNewer(*format)) return {};
-  const bool cannot_tell = IsUnread(format.status());
+  Status refused;
+  if (format.ok() && IsNewer(*format)) refused = OtherFormat(archive.db(), *format);
+  if (IsUnread(format.status())) {
+    refused = format.status().Within("open " + archive.db() +
+                                     ": whether a newer Sonde wrote it cannot be told");
+  }
   // If the file and the database disagree, the file is damaged.
-  if ((!format.ok() && !cannot_tell) || HasOurFormat(archive)) return {};
-  if (!cannot_tell) return OtherFormat(archive.db(), *format);
-  return {format.status().code(),
-          fmt::format("open {}: whether a newer Sonde wrote it cannot be told: {}", archive.db(),
-                      format.status().message())};
+  return refused.ok() || HasOurFormat(archive) ? Status() : refused;
 }
 
 }  // namespace sonde

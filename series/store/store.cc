@@ -47,6 +47,7 @@ struct GroupStore::Rep {
 
   void OpenBlock();
   bool Widen(const Schema& wider);
+  void MoveColumns(size_t count, size_t to);
   Status Encode(size_t first, size_t count, SealedBlock& block) const;
   void SealFirst(size_t count);
   void Keep(SealedBlock block);
@@ -82,41 +83,39 @@ void GroupStore::SetSchema(Schema::Ptr schema) {
 // A block that late rows are awaited for goes on when series come behind those it has: its rows
 // have nothing of them yet. False if it does not.
 bool GroupStore::Rep::Widen(const Schema& wider) {
-  const size_t had = schema->size();
-  if (options.late_rows == 0 || times.empty() || wider.size() < had) return false;
-  const size_t most = kMaxBlockSamples / std::max<size_t>(wider.size(), 1);
-  if (times.size() >= std::min(open_rows, most) + options.late_rows) return false;
-  for (size_t c = 0; c < had; ++c) {
-    if (!(wider[c] == (*schema)[c])) return false;
-  }
-  const size_t before = stride;
-  open_rows = std::min(open_rows, most);
-  stride = open_rows + options.late_rows + kColumnPadding;
-  std::vector<double> all(wider.size() * stride, std::nan(""));
-  for (size_t c = 0; c < had; ++c) {
-    std::copy_n(&columns[c * before], times.size(), &all[c * stride]);
-  }
-  columns = std::move(all);
+  const std::vector<Series>& own = schema->series();
+  if (options.late_rows == 0 || times.empty() || wider.size() < own.size()) return false;
+  if (!std::equal(own.begin(), own.end(), wider.series().begin())) return false;
+  const size_t fitting = std::min(open_rows, kMaxBlockSamples / wider.size());
+  if (times.size() >= fitting + options.late_rows) return false;
+  open_rows = fitting;
+  MoveColumns(wider.size(), fitting + options.late_rows + kColumnPadding);
   last_row.resize(wider.size(), std::nan(""));
   return true;
+}
+
+// The open rows stay, in `count` columns that lie `to` apart; what is new has no values.
+void GroupStore::Rep::MoveColumns(size_t count, size_t to) {
+  std::vector<double> moved(count * to, std::nan(""));
+  for (size_t c = 0; c < schema->size(); ++c) {
+    std::copy_n(&columns[c * stride], times.size(), &moved[c * to]);
+  }
+  columns = std::move(moved);
+  stride = to;
 }
 
 // Makes room for the next block, within what one block may hold, and takes over the rows that are
 // still open.
 void GroupStore::Rep::OpenBlock() {
   const size_t most = kMaxBlockSamples / std::max<size_t>(schema->size(), 1);
-  const size_t before = stride;
   open_rows = std::min(next_rows, most);
-  stride = open_rows + options.late_rows + kColumnPadding;
+  const size_t to = open_rows + options.late_rows + kColumnPadding;
   times.reserve(open_rows + options.late_rows);
   if (times.empty()) {
+    stride = to;
     columns.resize(schema->size() * stride);
-  } else if (stride != before) {
-    std::vector<double> wider(schema->size() * stride);
-    for (size_t c = 0; c < schema->size(); ++c) {
-      std::copy_n(&columns[c * before], times.size(), &wider[c * stride]);
-    }
-    columns = std::move(wider);
+  } else if (stride != to) {
+    MoveColumns(schema->size(), to);
   }
   last_row.resize(schema->size());
   next_rows = std::min(next_rows * 2, options.max_rows);

@@ -70,8 +70,10 @@ class GroupStore {
  public:
   struct Options {
     size_t first_rows = 16;
-    size_t max_rows = 128;           // up to kMaxBlockRows
-    size_t late_rows = 0;            // newest rows that stay open for Amend; > 0: a schema may grow
+    size_t max_rows = 128;  // up to kMaxBlockRows
+    // Newest rows that stay open for Amend when a block is full. With any, a block also goes on
+    // when series come behind those it has.
+    size_t late_rows = 0;
     size_t memory_limit = 8u << 20;  // of sealed blocks, bytes
     // Bytes of the newest blocks, kept decompressed beside the sealed ones: for a store that is
     // often asked about the same time. It costs 1 ms a MB when a block is sealed, and no question

@@ -109,6 +109,22 @@ def test_head_and_topmost_node_die_together(counted):
     step.check_stored_total()
 
 
+def test_a_state_that_cannot_be_read_is_told(counted):
+    """The acting head goes on without it, and says what it does not know."""
+    step = counted
+    step.wait_stored()
+    (state,) = (step.archive / "live").glob("*/state")
+    os.kill(step.head.pid, signal.SIGSTOP)
+    state.unlink()
+    state.mkdir()
+    fault = step.now()
+    step.kill_head()
+    check_goes_on(step, fault)
+    end(step)
+    notes = step.stored()["job"]["notes"]
+    assert any("does not know what nodes had counted that ended before" in note for note in notes), notes
+
+
 def test_alarms_are_what_they_were_made(make_step):
     """What was added and removed while the step ran is known to whoever goes on."""
     step = make_step(nodes=3)

@@ -141,6 +141,20 @@ std::vector<Reduced> Row(uint32_t node, const std::vector<double>& values) {
   return row;
 }
 
+// Of the only group of series of the metric.
+std::vector<Point> Medians(const StepRecord& record, const char* metric, bool rate) {
+  QuerySpec median;
+  median.metric = metric;
+  median.aggregator = Aggregator::kP50;
+  median.rate = rate;
+  median.start = At(0);
+  median.end = At(10);
+  const auto answer = EvaluateReduced(
+      median, record.Read([&](const Series& s) { return ReducedNeeds(median, s); }, 0, At(10)));
+  if (!answer.ok() || answer->size() != 1) return {};
+  return (*answer)[0].points;
+}
+
 TEST(Record, ALatePartIsMergedIntoItsRow) {
   JobDescription job;
   job.start = kStart;
@@ -220,19 +234,11 @@ TEST(Record, ALatePartIsInThePercentilesOfItsRow) {
   const auto late = spread({3});
   EXPECT_TRUE(record.Amend(At(1), {values, late}));
   EXPECT_TRUE(record.Amend(At(1), {values, late}));
-  QuerySpec median;
-  median.metric = "cpu_total";
-  median.aggregator = Aggregator::kP50;
-  median.rate = true;
-  median.start = At(0);
-  median.end = At(10);
-  const auto answer = EvaluateReduced(
-      median, record.Read([&](const Series& s) { return ReducedNeeds(median, s); }, 0, At(10)));
-  ASSERT_TRUE(answer.ok());
-  ASSERT_EQ(answer->size(), 1u);
-  EXPECT_EQ((*answer)[0].points[0].time, At(1));
-  EXPECT_NEAR((*answer)[0].points[0].value, 2.5, 0.025) << "of 1, 2, 3, 3";
-  EXPECT_EQ((*answer)[0].points[1], (Point{At(2), 4}));
+  const std::vector<Point> medians = Medians(record, "cpu_total", /*rate=*/true);
+  ASSERT_EQ(medians.size(), 2u);
+  EXPECT_EQ(medians[0].time, At(1));
+  EXPECT_NEAR(medians[0].value, 2.5, 0.025) << "of 1, 2, 3, 3";
+  EXPECT_EQ(medians[1], (Point{At(2), 4}));
   const Profile profile = record.Snapshot();
   EXPECT_FALSE(profile.footprint[0].spread);
   ASSERT_TRUE(profile.footprint[1].spread);
@@ -258,16 +264,7 @@ TEST(Record, ALatePartMayHavePercentilesThatItsRowHasNot) {
   const std::vector<Reduced> values = Row(1, {1, 3});
   record.Append(At(2), {values, spread}, series);
   EXPECT_TRUE(record.Amend(At(1), {values, spread}));
-  QuerySpec median;
-  median.metric = "heat";
-  median.aggregator = Aggregator::kP50;
-  median.start = At(0);
-  median.end = At(10);
-  const auto answer = EvaluateReduced(
-      median, record.Read([&](const Series& s) { return ReducedNeeds(median, s); }, 0, At(10)));
-  ASSERT_TRUE(answer.ok());
-  ASSERT_EQ(answer->size(), 1u);
-  EXPECT_EQ((*answer)[0].points, (std::vector<Point>{{At(1), 3}, {At(2), 3}}));
+  EXPECT_EQ(Medians(record, "heat", /*rate=*/false), (std::vector<Point>{{At(1), 3}, {At(2), 3}}));
 }
 
 TEST(Record, WhatTheApplicationTellsIsInItsProfile) {
