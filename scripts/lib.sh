@@ -11,6 +11,18 @@ sonde_die() {
   exit 1
 }
 
+# sonde_open_to_users: ends the script where ordinary users cannot reach the checkout. Jobs of the
+# private clusters run as one of them, and run what is built there.
+sonde_open_to_users() {
+  local path=$SONDE_ROOT
+  while [[ $path != / ]]; do
+    [[ $(stat -c %A "$path") == *[xt] ]] ||
+      sonde_die "$path is closed to ordinary users, so jobs cannot run what is built in $SONDE_ROOT:" \
+        "move the checkout, or chmod o+x that directory"
+    path=$(dirname "$path")
+  done
+}
+
 # What a first build for the demo leaves out. scripts/test adds it later in the same folder, where the
 # preset turns it on, and compiles only what is new.
 readonly SONDE_NOT_IN_DEMO=(-DSONDE_TESTS=OFF -DSONDE_BENCH=OFF -DSONDE_FORTRAN=OFF
