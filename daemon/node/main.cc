@@ -1,19 +1,18 @@
 // sonded: the node role. Started by the Slurm plugin or by `sonde run` with a lifeline as
 // descriptor 3, never by hand; what it is to do stands in the launch message (launcher/launch.h).
 // The other roles are sonded-head's, beside it.
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <iterator>
 #include <string>
 #include <string_view>
 
 #include "daemon/collect/registry.h"
 #include "daemon/daemon.h"
 #include "daemon/held_program.h"
+#include "daemon/launched_nodes.h"
 #include "daemon/node/launcher_packets.h"
 #include "daemon/node/node.h"
 #include "launcher/launch.h"
@@ -59,20 +58,11 @@ int PrintMetrics() {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
 }
 
-// Until the first node comes, whose tasks begin then, and the others' a moment later, the host's
-// processors are needed for the step's start. The socket listens already, so nobody is refused
-// meanwhile.
-void AwaitNodes() {
-  constexpr int kMost = 100;  // ms
-  constexpr int kOthers = 25;
-  pollfd events[] = {{launch::kListenFd, POLLIN, 0}, {launch::kLifelineFd, POLLRDHUP, 0}};
-  const bool come = poll(events, std::size(events), kMost) > 0 && events[0].revents == POLLIN;
-  if (come) poll(&events[1], 1, kOthers);
-}
-
 int BecomeHead(char** argv) {
   const HeldProgram head = HeldProgram::Beside("-head");
-  if (std::string_view(argv[1]) == "--head") AwaitNodes();
+  if (std::string_view(argv[1]) == "--head") {
+    AwaitLaunchedNodes(launch::kListenFd, launch::kLifelineFd);
+  }
   execv(head.held().c_str(), argv);
   execv(head.path().c_str(), argv);
   std::fprintf(stderr, "sonded: execute %s: %s\n", head.path().c_str(), std::strerror(errno));

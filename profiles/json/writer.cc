@@ -1,5 +1,6 @@
 #include "profiles/json/writer.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -10,6 +11,9 @@ namespace {
 bool Continues(std::string_view text, size_t at) {
   return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
 }
+
+// In a JSON string, between its quotes.
+constexpr bool StandsForItself(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
 
 }  // namespace
 
@@ -93,20 +97,25 @@ void JsonWriter::Separate() {
 void JsonWriter::Quote(std::string_view text) {
   static constexpr std::string_view kHex = "0123456789abcdef";
   out_.push_back('"');
-  while (!text.empty()) {
+  for (;;) {
+    // Nearly all there is: names of metrics and tags.
+    const auto end = std::find_if_not(text.begin(), text.end(), StandsForItself);
+    out_.append(text.begin(), end);
+    text.remove_prefix(static_cast<size_t>(end - text.begin()));
+    if (text.empty()) break;
     const size_t n = Utf8Length(text);
     const auto c = static_cast<unsigned char>(text[0]);
     if (n == 0) {
       out_.append("\xef\xbf\xbd");
+    } else if (n > 1) {
+      out_.append(text.substr(0, n));
     } else if (c == '"' || c == '\\') {
       out_.push_back('\\');
       out_.push_back(text[0]);
-    } else if (c < 0x20 || c == 0x7f) {
+    } else {
       out_.append("\\u00");
       out_.push_back(kHex[c >> 4]);
       out_.push_back(kHex[c & 15]);
-    } else {
-      out_.append(text.substr(0, n));
     }
     text.remove_prefix(n == 0 ? 1 : n);
   }
