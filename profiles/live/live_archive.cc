@@ -233,6 +233,8 @@ Status LiveArchive::Rep::Heard(const Status& status) {
     failure = status.message();
     static_cast<void>(lock.Write(LockText(HostName(), failure)));
   }
+  // A file that is missing says nothing of the block that was to be written (BlockWrite::status).
+  if (status.code() == Code::kNotFound) return {Code::kIo, std::string(status.message())};
   return status;
 }
 

@@ -133,10 +133,9 @@ void Blank(const std::string& path, off_t from, off_t to) {
 
 // Whether the change number `n` is one of those that fail by chance, and how.
 bool FailsByChance(State& state, uint64_t n) {
-  constexpr uint64_t kOneOf = 40;
   constexpr uint64_t kMostInARow = 30;
   if (n < state.fails_until) return true;
-  if (state.random() % kOneOf != 0) return false;
+  if (state.random() % state.plan.one_of != 0) return false;
   state.fails_until = n + (state.random() % 2 == 0 ? 1 : state.random() % kMostInARow);
   constexpr int kErrors[] = {ENOSPC, EDQUOT, EIO};
   state.plan.error = kErrors[state.random() % std::size(kErrors)];

@@ -39,6 +39,7 @@ struct Plan {
   bool exchanges = true;  // the file system can exchange two names
   bool partial = false;   // of a write that fails half of the bytes are written
   uint64_t seed = 0;      // of kOften, for which the rest is drawn
+  uint64_t one_of = 40;   // of kOften: a failure begins at one of so many changes
   std::string suffix;     // of kCloses: of the file's name
 };
 

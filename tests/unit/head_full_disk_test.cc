@@ -6,6 +6,8 @@
 #include <cerrno>
 #include <limits>
 #include <map>
+#include <numeric>
+#include <vector>
 
 #include "daemon/head/record/block_intake.h"
 #include "daemon/loop.h"
@@ -23,7 +25,7 @@ using tree::BlockMessage;
 
 constexpr Nanos kForever = std::numeric_limits<Nanos>::max();
 constexpr int kRows = 4;  // of a block
-constexpr uint64_t kBlocks = 4;
+constexpr uint64_t kBlocks = 12;
 
 // A node that keeps what is not stored and sends it again, and the head with its rows.
 class FullDiskTest : public testing::Test {
@@ -166,6 +168,35 @@ TEST_F(FullDiskTest, WhatCouldNotBeWrittenForATimeIsInTheProfile) {
     ASSERT_EQ(InChild([&] { ExpectWhole(root()); }), 0) << "full from change " << n;
   }
   EXPECT_GT(changes, 20u);
+}
+
+// Of the rows that wait for the disk some can be written and others not. What came behind them is
+// not stored then, and its node is not told that it is.
+TEST_F(FullDiskTest, WhatFailsByChanceIsStoredLaterAndToldToBeStoredOnlyThen) {
+  std::vector<uint64_t> seeds(30);
+  std::iota(seeds.begin(), seeds.end(), 1);
+  seeds.push_back(840);  // one of the rows can be written, and one before it not
+  for (const uint64_t seed : seeds) {
+    std::filesystem::remove_all(root());
+    ASSERT_EQ(InChild([&] {
+                Step step(root());
+                broken_disk::Arm(
+                    root(),
+                    {.fault = broken_disk::Fault::kOften, .seed = seed, .one_of = 8 + seed % 16});
+                for (uint64_t i = 0; i < kBlocks; ++i) {
+                  step.Tick();
+                  step.Send();
+                }
+                broken_disk::Repair();
+                step.Send();
+                EXPECT_EQ(step.held(), 0u) << "the node still waits";
+                const Status finished = step.Finish();
+                EXPECT_TRUE(finished.ok()) << finished.message();
+              }),
+              0)
+        << "seed " << seed;
+    ASSERT_EQ(InChild([&] { ExpectWhole(root()); }), 0) << "seed " << seed;
+  }
 }
 
 // As NFS tells that there is no room on the server: the profile is written once more.

@@ -139,8 +139,11 @@ Status ArchiveWriter::Open(bool at_once) {
   if (!at_once && !PauseIsOver()) return failure();
   if (live_ != nullptr) return {};
   auto live = make_();
-  Note(live.status());
-  if (!live.ok()) return live.status();
+  Status made = live.status();
+  // Of a file or directory. A block hears this code of its schema alone.
+  if (made.code() == Code::kNotFound) made = {Code::kIo, std::string(made.message())};
+  Note(made);
+  if (!made.ok()) return made;
   live_ = *std::move(live);
   live_path_ = live_->path();
   if (put_endpoint_ != nullptr) Note(put_endpoint_());
@@ -245,7 +248,10 @@ void ArchiveWriter::Write(Batch& batch) {
   if (kept_.empty()) {
     WriteNow(batch);
   } else {
-    for (Gathered& one : batch) one.status = failure();
+    // The last of those that waited may have been written, and one before it not.
+    Status why = failure();
+    if (why.ok()) why = {Code::kUnavailable, "what came before it is not stored yet"};
+    for (Gathered& one : batch) one.status = why;
   }
   uint64_t waited = 0;
   for (const Gathered& one : batch) waited += BytesOf(one.block);
