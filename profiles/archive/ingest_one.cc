@@ -76,9 +76,12 @@ bool OneIntake::TakeWaiting(Nanos deadline) {
   const std::vector<std::string> names = NamesIn(paths_.waiting());
   if (names.empty() || !Open().ok()) return false;
   Intake intake(*db_, paths_);
-  Status status;
+  const auto told = [&](const Status& status) {
+    if (!status.ok()) log::Info("steps stay in {}: {}", paths_.live(), status.message());
+    return status.ok();
+  };
   for (const std::string& name : names) {
-    if (!status.ok() || Clock::System().Monotonic() >= deadline) break;
+    if (Clock::System().Monotonic() >= deadline) break;
     const auto step = ReadLive(paths_, name);
     const auto there = step.ok() ? Exists(step->paths.dir) : Result<bool>(false);
     if (!there.ok()) continue;
@@ -87,11 +90,12 @@ bool OneIntake::TakeWaiting(Nanos deadline) {
       continue;
     }
     if (step->running || step->foreign) continue;
-    status = intake.Add(*step);
-    if (status.ok() && intake.full()) status = intake.Settle();
+    const Status added = intake.Add(*step);
+    // One step may be damaged, or of a newer release: that says nothing of those behind it.
+    if (!told(added) && (WantsRoom(added) || !db_->failure().ok())) break;
+    if (intake.full() && !told(intake.Settle())) break;
   }
-  if (status.ok()) status = intake.Settle();
-  if (!status.ok()) log::Info("steps stay in {}: {}", paths_.live(), status.message());
+  told(intake.Settle());
   return intake.settled() > 0;
 }
 

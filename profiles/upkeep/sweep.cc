@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -32,6 +33,15 @@ void SweepOld(const std::string& directory, std::string_view prefix, Nanos now) 
   }
 }
 
+// Of the directory itself and what is in it: one that is just being made is empty.
+Result<Nanos> NewestChangeOf(const std::string& directory) {
+  struct stat info;
+  if (::lstat(directory.c_str(), &info) != 0) return SystemError("look at " + directory);
+  const auto inside = NewestChange(directory);
+  if (!inside.ok()) return inside.status();
+  return std::max(*inside, info.st_ctim.tv_sec * kSecond + info.st_ctim.tv_nsec);
+}
+
 }  // namespace
 
 void SweepArchive(const ArchivePaths& archive, Nanos now) {
@@ -48,12 +58,17 @@ void SweepArchive(const ArchivePaths& archive, Nanos now) {
     if (name[0] != kHidden) continue;
     const LivePaths paths(archive.live() + "/" + name);
     const bool gone = name.starts_with(std::string(1, kHidden) + "gone-");
-    const auto changed = NewestChange(paths.dir);
+    const auto changed = NewestChangeOf(paths.dir);
     const bool old = changed.ok() && IsOld(now, *changed, kSweepAge);
     if (!gone && (!old || FileLock::IsLocked(paths.lock()))) continue;
     std::error_code ignored;
     std::filesystem::remove_all(paths.dir, ignored);
   }
+}
+
+void SweepArchive(const ArchivePaths& archive) {
+  const auto now = FileSystemTime(archive.root);
+  if (now.ok()) SweepArchive(archive, *now);
 }
 
 }  // namespace sonde

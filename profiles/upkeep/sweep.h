@@ -9,7 +9,9 @@
 namespace sonde {
 
 // Deletes the half made or half deleted directories that killed writers and ingests left in live/,
-// and what NFS keeps in db/ of deleted files.
-void SweepArchive(const ArchivePaths& archive, Nanos now = Clock::System().Now());
+// and what NFS keeps in db/ of deleted files. `now`: by the clock of the archive's file system.
+void SweepArchive(const ArchivePaths& archive, Nanos now);
+// Now. Nothing is deleted if the file system does not tell its time.
+void SweepArchive(const ArchivePaths& archive);
 
 }  // namespace sonde

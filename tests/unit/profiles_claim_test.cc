@@ -340,6 +340,17 @@ TEST_F(TakenOverTest, WhatNfsLeavesOfDeletedFilesGoesWithTime) {
   ExpectSound();
 }
 
+// Its lock is the next thing that is made.
+TEST_F(TakenOverTest, TheDirectoryOfAStepThatIsBeingMadeStays) {
+  archive_.reset();
+  const std::string made = root() + "/live/.new-0123-step";
+  fs::create_directories(made);
+  SweepArchive(ArchivePaths(root()));
+  EXPECT_TRUE(fs::exists(made));
+  SweepArchive(ArchivePaths(root()), Clock::System().Now() + 601 * kSecond);
+  EXPECT_FALSE(fs::exists(made));
+}
+
 // As NFS does whose server has no lock manager.
 TEST_F(TakenOverTest, AFileSystemThatRefusesLocksIsReadAndNotWritten) {
   archive_.reset();

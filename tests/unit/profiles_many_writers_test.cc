@@ -2,6 +2,7 @@
 // it is done in children: a process that has used LevelDB must not fork and go on.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <leveldb/db.h>
 #include <sched.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -17,6 +18,8 @@
 #include "profiles/archive/open_archive.h"
 #include "profiles/disk/archive_dir.h"
 #include "profiles/live/live_archive.h"
+#include "profiles/live/live_steps.h"
+#include "profiles/records/keys.h"
 #include "profiles/upkeep/lock.h"
 #include "profiles/upkeep/verify.h"
 #include "tests/unit/profiles_fixture.h"
@@ -125,6 +128,32 @@ TEST_F(ManyWritersTest, HeadsThatEndAtOnceTakeEachOthersStepsIn) {
     ASSERT_TRUE(archive.ok());
     CheckAll(*archive->reader);
   }));
+}
+
+// Such as one of a newer release.
+TEST_F(ManyWritersTest, AStepThatCannotBeTakenInHoldsUpNoneThatWaitBehindIt) {
+  const ArchivePaths paths(root());
+  const std::string first = keys::ProfileKey(JobOf(0));
+  Join(Start([&] {
+    WriteStep(0);
+    leveldb::DB* opened = nullptr;
+    ASSERT_TRUE(leveldb::DB::Open({}, path_ + "/blocks", &opened).ok());
+    const std::unique_ptr<leveldb::DB> db(opened);
+    const std::string format = std::string(keys::kFormatStem) + "99";
+    ASSERT_TRUE(db->Put({}, {keys::kFormatKey.data(), keys::kFormatKey.size()}, format).ok());
+    ASSERT_TRUE(LeaveToHolder(paths, first).ok());
+  }));
+  Join(Start([&] {
+    WriteStep(1);
+    ASSERT_TRUE(LeaveToHolder(paths, keys::ProfileKey(JobOf(1))).ok());
+  }));
+  EXPECT_LT(first, keys::ProfileKey(JobOf(1))) << "or it does not come first";
+  Join(Start([&] {
+    WriteStep(2);
+    const Status status = IngestLive(root(), path_, kPatience, nullptr, kPatience);
+    EXPECT_TRUE(status.ok()) << status.message();
+  }));
+  EXPECT_THAT(NamesIn(root() + "/live"), testing::ElementsAre(first));
 }
 
 TEST_F(ManyWritersTest, OfManyStepsThatFinishAtOnceNoneIsLostAndNoneIsThereTwice) {
