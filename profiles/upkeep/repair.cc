@@ -81,9 +81,17 @@ class Repair {
   std::map<std::string, Salvage, std::less<>> profiles_;
 };
 
-Status Repair::OpenNew() {
+// Looks at the claim last, for this process may have been suspended, and what is there be another
+// host's.
+Status Delete(Fence* fence, const std::string& path) {
+  if (fence != nullptr) SONDE_RETURN_IF_ERROR(fence->Check());
   std::error_code error;
-  fs::remove_all(NewDb(paths_), error);
+  fs::remove_all(path, error);
+  return error ? ArchiveError("delete " + path, error.value()) : Status();
+}
+
+Status Repair::OpenNew() {
+  SONDE_RETURN_IF_ERROR(Delete(fence_.get(), NewDb(paths_)));
   if (::mkdir(NewDb(paths_).c_str(), 0700) != 0) {
     return ArchiveError("make directory " + NewDb(paths_), errno);
   }
@@ -251,10 +259,11 @@ Status Rename(Fence* fence, const std::string& from, const std::string& to) {
 Status Repair::PutInPlace() {
   index_.reset();
   db_.reset();
+  SONDE_RETURN_IF_ERROR(fence_->Check());
   SONDE_RETURN_IF_ERROR(WriteFileAtomically(Mark(NewDb(paths_)), "\n"));
   SONDE_RETURN_IF_ERROR(SyncDirectory(NewDb(paths_)));
   SONDE_RETURN_IF_ERROR(FreeName(paths_, report_.kept));
-  ::unlink(Mark(paths_.db()).c_str());
+  SONDE_RETURN_IF_ERROR(Delete(fence_.get(), Mark(paths_.db())));
   SONDE_RETURN_IF_ERROR(fence_->Check());
   const int exchanged =
       ::renameat2(AT_FDCWD, NewDb(paths_).c_str(), AT_FDCWD, paths_.db().c_str(), RENAME_EXCHANGE);
@@ -265,8 +274,7 @@ Status Repair::PutInPlace() {
     SONDE_RETURN_IF_ERROR(Rename(fence_.get(), NewDb(paths_), paths_.db()));
   }
   SONDE_RETURN_IF_ERROR(SyncPath(paths_.root));
-  ::unlink(Mark(paths_.db()).c_str());
-  return {};
+  return Delete(fence_.get(), Mark(paths_.db()));
 }
 
 // A read that failed is no damage: the record may be whole.
@@ -338,8 +346,9 @@ Result<RepairReport> RepairHeld(const ArchivePaths& paths, const std::shared_ptr
   SONDE_RETURN_IF_ERROR(FinishRepair(paths, fence.get()));
   auto report = Repair(paths, fence, progress).Run();
   // The new database of a stopped repair is useless.
-  std::error_code ignored;
-  if (report.status().code() == Code::kUnavailable) fs::remove_all(NewDb(paths), ignored);
+  if (report.status().code() == Code::kUnavailable) {
+    static_cast<void>(Delete(fence.get(), NewDb(paths)));
+  }
   return report;
 }
 
@@ -365,13 +374,10 @@ Status FinishRepair(const ArchivePaths& paths, Fence* fence) {
     SONDE_RETURN_IF_ERROR(FreeName(paths, kept));
     SONDE_RETURN_IF_ERROR(Rename(fence, NewDb(paths), kept));
   } else {
-    if (fence != nullptr) SONDE_RETURN_IF_ERROR(fence->Check());
-    std::error_code ignored;
-    fs::remove_all(NewDb(paths), ignored);
+    SONDE_RETURN_IF_ERROR(Delete(fence, NewDb(paths)));
   }
   SONDE_RETURN_IF_ERROR(SyncPath(paths.root));
-  ::unlink(Mark(paths.db()).c_str());
-  return {};
+  return Delete(fence, Mark(paths.db()));
 }
 
 Result<std::vector<std::string>> DiscardDamage(const std::string& root) {

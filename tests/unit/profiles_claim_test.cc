@@ -28,6 +28,7 @@
 #include "profiles/upkeep/ingest.h"
 #include "profiles/upkeep/lock.h"
 #include "profiles/upkeep/open_db.h"
+#include "profiles/upkeep/repair.h"
 #include "profiles/upkeep/sweep.h"
 #include "tests/unit/profiles_days.h"
 
@@ -322,6 +323,30 @@ TEST_F(TakenOverTest, ACompactionUnderWayStops) {
   const OpenedArchive other = TakeOver();
   EXPECT_FALSE(archive_->owner->Compact(nullptr).ok());
   archive_.reset();
+  ExpectSound();
+}
+
+// Stopped as well, since it was to end: it must not delete what its successor makes.
+TEST_F(TakenOverTest, ARepairOfWhoWasSuspendedLeavesTheNextOnesRepair) {
+  archive_.reset();
+  class Suspended final : public Fence {
+   public:
+    explicit Suspended(std::string theirs) : theirs_(std::move(theirs)) {}
+    Status Check() override {
+      fs::create_directories(theirs_);
+      return {Code::kUnavailable, "the archive was taken by another host"};
+    }
+
+   private:
+    std::string theirs_;
+  };
+  const std::string theirs = root() + "/db.repair/theirs";
+  const auto repaired =
+      RepairHeld(ArchivePaths(root()), std::make_shared<Suspended>(theirs), nullptr);
+  EXPECT_EQ(repaired.status().code(), Code::kUnavailable);
+  EXPECT_TRUE(fs::exists(theirs));
+  fs::remove_all(root() + "/db.repair");
+  Open();
   ExpectSound();
 }
 
