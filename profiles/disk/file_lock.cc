@@ -92,17 +92,15 @@ Result<FileLock> FileLock::Acquire(const std::string& path, Nanos wait) {
 
 Status FileLock::Write(std::string_view text) {
   const ssize_t n = ::pwrite(fd_, text.data(), text.size(), 0);
-  if (n == static_cast<ssize_t>(text.size())) return {};
-  return ArchiveError("write a lock file of the archive", n < 0 ? errno : ENOSPC);
+  const bool written = n == static_cast<ssize_t>(text.size());
+  if (written && ::ftruncate(fd_, n) == 0) return {};
+  return ArchiveError("write a lock file of the archive", n < 0 || written ? errno : ENOSPC);
 }
 
 Status FileLock::Replace(std::string_view text) {
-  const Status written = text.empty() ? Status() : Write(text);
+  const Status written = Write(text);
   // On a full disk the file stays empty rather than holding half of the text.
-  const size_t size = written.ok() ? text.size() : 0;
-  if (::ftruncate(fd_, static_cast<off_t>(size)) != 0 && written.ok()) {
-    return ArchiveError("write a lock file of the archive", errno);
-  }
+  if (!written.ok()) static_cast<void>(::ftruncate(fd_, 0));
   return written;
 }
 

@@ -75,8 +75,7 @@ struct LiveArchive::Rep {
   bool begun = false;  // the format and these two, which each live step has, are stored
   std::string loss;    // "" or a loss that was found
   bool finished = false;
-  bool failed = false;  // and the lock file says why
-  std::string failure;
+  std::string failure;   // the first since blocks were stored; the lock file has it
   bool gone = false;     // another host has taken the directory
   std::string endpoint;  // "" or what PutEndpoint wrote
   std::string state;     // "" or what PutState wrote
@@ -95,7 +94,7 @@ struct LiveArchive::Rep {
   void Drop();
   Status Write(leveldb::WriteBatch& batch);
   Status TryWrite(leveldb::WriteBatch& batch);
-  // For a failed write; the first failure goes into the lock file.
+  // Of a write; the first failure goes into the lock file.
   Status Heard(const Status& status);
   Status DeleteBlocks(const BlockKey& last, uint64_t first, leveldb::WriteBatch& batch,
                       uint64_t& bytes);
@@ -228,8 +227,7 @@ Status LiveArchive::Rep::Write(leveldb::WriteBatch& batch) {
 }
 
 Status LiveArchive::Rep::Heard(const Status& status) {
-  if (!status.ok() && !failed && !gone) {
-    failed = true;
+  if (!status.ok() && failure.empty() && !gone) {
     failure = status.message();
     static_cast<void>(lock.Write(LockText(HostName(), failure)));
   }
@@ -401,6 +399,7 @@ size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
     if (write.status.ok()) write.status = status;
   }
   if (!status.ok()) return count;
+  if (!failure.empty() && lock.Write(LockText(HostName(), "")).ok()) failure.clear();
   schemas.insert(batch.schemas.begin(), batch.schemas.end());
   content_bytes += batch.bytes - std::min(batch.bytes, batch.replaced);
   return count;

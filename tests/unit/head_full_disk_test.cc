@@ -248,5 +248,32 @@ TEST_F(FullDiskTest, WithoutSpaceUntilTheEndWhatWasStoredIsKeptAndTold) {
             0);
 }
 
+TEST_F(FullDiskTest, AFailureThatIsOverIsNotWhyAHeadEnded) {
+  ASSERT_EQ(
+      InChild([&] {
+        broken_disk::Arm(root(), {});
+        Step step(root());
+        step.Tick();
+        step.Send();
+        broken_disk::Arm(root(), {broken_disk::Fault::kOnce, broken_disk::Changes() + 1, EIO});
+        step.Tick();
+        step.Send();
+        EXPECT_EQ(step.held(), 1u) << "nothing failed";
+        step.Send();
+        EXPECT_EQ(step.held(), 0u);
+      }),
+      0);
+  ASSERT_EQ(InChild([&] {
+              const auto archive = OpenArchive(root(), kSecond);
+              ASSERT_TRUE(archive.ok());
+              const auto list = archive->reader->List();
+              ASSERT_EQ(list->size(), 1u);
+              EXPECT_EQ(list->front().job.state, EndState::kLost);
+              EXPECT_THAT(list->front().job.notes,
+                          testing::Contains(testing::HasSubstr("The head was killed")));
+            }),
+            0);
+}
+
 }  // namespace
 }  // namespace sonde::head
