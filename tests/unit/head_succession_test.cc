@@ -172,6 +172,18 @@ TEST(HeadStates, ComeBackAsTheyWere) {
   EXPECT_EQ(read.alarms, state.alarms);
 }
 
+// Two racks of a large step, such as when their switch fails, and then the head.
+TEST(HeadStates, WithThousandsOfNodesThatWereLost) {
+  HeadState state = State();
+  const tree::Frame lost = state.ended.front();
+  state.ended.assign(5000, lost);
+  HeadState read;
+  const Status decoded = Decode(Encode(state), read);
+  ASSERT_TRUE(decoded.ok()) << decoded.message();
+  ASSERT_EQ(read.ended.size(), 5000u);
+  EXPECT_EQ(read.ended.back().values[0].sum, lost.values[0].sum);
+}
+
 TEST(HeadStates, OfAHeadThatKnowsNothingYet) {
   HeadState read;
   EXPECT_TRUE(Decode(Encode(HeadState()), read).ok());

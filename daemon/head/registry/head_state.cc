@@ -9,7 +9,9 @@
 namespace sonde::head {
 namespace {
 
-constexpr size_t kMaxEnded = 1024;
+// One for each node that was lost, at most; and of all of them together, values.
+constexpr uint64_t kMaxEnded = 1u << 17;
+constexpr uint64_t kMaxValues = 1u << 26;
 constexpr size_t kMaxBytes = size_t{64} << 20;
 
 Status Corrupt() { return {Code::kCorrupt, "read a head's state: it is malformed"}; }
@@ -73,6 +75,7 @@ Status Decode(std::string_view bytes, HeadState& state) {
     if (!schema.ok()) return schema.status();
     state.schema = *std::move(schema);
   }
+  if (frames > 0 && frames * state.schema->size() > kMaxValues) return Corrupt();
   for (uint64_t i = 0; i < frames; ++i) {
     tree::FrameDecoder decoder;
     decoder.Reset(*state.schema);
