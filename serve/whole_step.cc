@@ -96,23 +96,17 @@ class WholeStep {
                                               kMaxReadPoints));
     }
     read_ += size;
-    const bool counted = counts_ && (query_steps::HoldsCounters(spec_) || AnyLost());
     Result<std::vector<SeriesData>> series =
         ReadSeries(archive_, step_, SeriesScope::kNodes, spec_, filter_, range,
-                   counted ? Earlier::kCounted : Earlier::kNone);
+                   counts_ ? Earlier::kCounted : Earlier::kNone);
     if (!series.ok()) return series;
     SONDE_RETURN_IF_ERROR(CheckRead(*series));  // rows do not tell of all
     return series;
   }
 
-  // A node that was lost may not have sent its last block, and rows have what it counted till then.
-  bool AnyLost() const {
-    return std::any_of(step_.job.nodes.begin(), step_.job.nodes.end(),
-                       [](const NodeInfo& node) { return node.lost; });
-  }
-
+  // Blocks of a node may be missing: it was lost before it sent the last one, one was refused, or
+  // is damaged. Rows have what the node counted till then.
   bool Lack(TimeRange range, const std::vector<SeriesData>& series) const {
-    if (counts_ && !AnyLost()) return false;
     if (step_.job.end != 0) range.last = std::min(range.last, step_.job.end - 1);
     return SeriesLack(range, series, reduced_, step_.job.period);
   }

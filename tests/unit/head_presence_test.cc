@@ -256,5 +256,45 @@ TEST(InheritedPresence, OfTicksThatComeAgainNothingNewIsTold) {
   EXPECT_EQ(runs[1], (PresenceRun{At(5), 3, 3, 2, At(2)}));
 }
 
+// Two nodes; the second one's samples stop at tick 6, and it ends at tick 9.
+class LackingRows : public testing::Test {
+ protected:
+  LackingRows() {
+    job_.nodes.resize(2);
+    job_.nodes[0].host = "n1";
+    job_.nodes[1].host = "n2";
+    for (NodeInfo& node : job_.nodes) node.joined = At(0) + 1;
+  }
+  bool Lack(int first, int last) const { return LackNodes(job_, runs_, At(first), At(last)); }
+
+  JobDescription job_;
+  std::vector<PresenceRun> runs_ = {{At(1), 2, 2, 0, 0}, {At(7), 1, 0, 1, 0}};
+};
+
+TEST_F(LackingRows, OfANodeThatIsThereAndNotInThem) {
+  EXPECT_TRUE(Lack(1, 12));
+  EXPECT_TRUE(Lack(8, 8));
+  EXPECT_FALSE(Lack(1, 5));
+  EXPECT_FALSE(Lack(-100, 5)) << "before the first row nobody is missed";
+}
+
+TEST_F(LackingRows, OfANodeThatEndedBehindThem) {
+  job_.nodes[1].left = At(9) + kSecond / 2;
+  EXPECT_TRUE(Lack(1, 12));
+  EXPECT_TRUE(Lack(8, 8));
+  EXPECT_FALSE(Lack(1, 5));
+  EXPECT_FALSE(Lack(11, 12));
+}
+
+TEST_F(LackingRows, NotWhereANodeOnlyEnds) {
+  job_.nodes[1].left = At(6) + kSecond / 2;
+  EXPECT_FALSE(Lack(1, 12));
+}
+
+TEST_F(LackingRows, NotWhereThereIsNoRow) {
+  runs_.clear();
+  EXPECT_FALSE(Lack(1, 12));
+}
+
 }  // namespace
 }  // namespace sonde::head

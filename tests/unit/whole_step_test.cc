@@ -99,13 +99,14 @@ class WholeStepTest : public testing::Test {
  private:
   std::string root() const { return dir_.path() + "/archive"; }
 
-  static void PutNode(LiveArchive& live, uint32_t node) {
+  void PutNode(LiveArchive& live, uint32_t node) const {
+    const int ticks = node == cut_ ? kFrom / 2 : kTicks;
     std::vector<Nanos> times;
-    std::vector<double> columns(size_t{2} * kTicks);
-    for (int tick = 1; tick <= kTicks; ++tick) {
+    std::vector<double> columns(2 * static_cast<size_t>(ticks));
+    for (int tick = 1; tick <= ticks; ++tick) {
       times.push_back(At(tick));
       columns[static_cast<size_t>(tick - 1)] = Load(node, tick);
-      columns[static_cast<size_t>(kTicks + tick - 1)] = Work(node, tick);
+      columns[static_cast<size_t>(ticks + tick - 1)] = Work(node, tick);
     }
     const auto schema = Schema::Make(Measured());
     ASSERT_TRUE(live.PutBlock({node, "os", 1}, *schema, MakeBlock(*schema, times, columns)).ok());
@@ -142,6 +143,7 @@ class WholeStepTest : public testing::Test {
   TempDir dir_;
 
  protected:
+  uint32_t cut_ = kNodes;  // of whom only the first block is stored
   std::shared_ptr<const Archive> archive_;
   ProfileEntry step_;
 };
@@ -162,6 +164,21 @@ TEST_F(WholeStepTest, TheSeriesAnswerWhereANodeIsMissingInRows) {
         EXPECT_EQ(answer.rows_only, "");
       }
     }
+  }
+}
+
+// It was refused as it did not fit into the profile, or is damaged. What all nodes have counted is
+// not less for it.
+TEST_F(WholeStepTest, WhereABlockOfAnotherNodeIsMissingRowsAnswerACounterAndSaySo) {
+  cut_ = 60;
+  Finish();
+  const web::Answer answer = Ask(Question("work_total", Aggregator::kSum));
+  ASSERT_EQ(answer.results.size(), 1u);
+  EXPECT_THAT(answer.rows_only, testing::HasSubstr("missing in their series"));
+  double last = 0;
+  for (const Point& point : answer.results[0].points) {
+    EXPECT_GE(point.value, last) << (point.time - kTestStart) / kSecond;
+    last = point.value;
   }
 }
 

@@ -46,11 +46,6 @@ Status CheckLength(const QuerySpec& spec) {
                                     spec.metric, tree::kMaxQueryBytes)};
 }
 
-uint32_t Present(const JobDescription& job) {
-  return static_cast<uint32_t>(std::count_if(job.nodes.begin(), job.nodes.end(),
-                                             [](const auto& n) { return n.left == 0 && !n.lost; }));
-}
-
 // The rows' part of an answer. `lacks` becomes whether nodes are missing in some of them.
 Result<web::PartAnswer> PartFromReduced(const StepRecord& record, const QuerySpec& spec,
                                         const QueryGrid& grid, bool& lacks) {
@@ -60,7 +55,7 @@ Result<web::PartAnswer> PartFromReduced(const StepRecord& record, const QuerySpe
   const std::vector<SeriesData> reduced =
       record.Read([&](const Series& series) { return ReducedNeeds(spec, series); }, range.first,
                   range.last, &presence);
-  lacks = LackNodes(*presence, Present(*job), spec.start, spec.end);
+  lacks = LackNodes(*job, *presence, spec.start, spec.end);
   Result<QueryPart> part = EvaluateReducedPart(spec, reduced, grid);
   if (!part.ok()) return part.status();
   TagPart("job", job->id.ToString(), *part);

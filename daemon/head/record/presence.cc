@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "profiles/model/presence.h"
+#include "series/query/pieces/absences.h"
 
 namespace sonde::head {
 namespace {
@@ -155,16 +156,15 @@ const std::vector<PresenceRun>& Presence::Runs() {
   return runs_;
 }
 
-bool LackNodes(const std::vector<PresenceRun>& runs, uint32_t present, Nanos start, Nanos end) {
-  for (size_t i = 0; i < runs.size(); ++i) {
-    const PresenceRun& run = runs[i];
-    const bool back = !IsMixed(run) && run.back_from > 0;
-    if (back && run.back_from < end && run.first > start) return true;
-    const bool is_last = i + 1 == runs.size();
-    const bool asked = run.first <= end && (is_last || runs[i + 1].first > start);
-    if (asked && (IsMixed(run) || run.nodes == 0 || (is_last && run.nodes < present))) return true;
-  }
-  return false;
+bool LackNodes(const JobDescription& job, const std::vector<PresenceRun>& runs, Nanos start,
+               Nanos end) {
+  if (runs.empty()) return false;
+  const Nanos from = std::max(start, runs.front().first);
+  const std::vector<TimeRange> absences = AbsencesOf(job.nodes, runs, 0, /*each_value=*/false);
+  return std::any_of(absences.begin(), absences.end(), [&](const TimeRange& absence) {
+    const bool only_came_or_went = absence.first == absence.last;
+    return !only_came_or_went && absence.first <= end && absence.last >= from;
+  });
 }
 
 }  // namespace sonde::head

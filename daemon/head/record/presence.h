@@ -96,8 +96,9 @@ class Presence {
   std::vector<PresenceRun> runs_;
 };
 
-// Whether nodes are missing in some rows of [start, end], by the runs of a step that runs: those
-// that came back later, and those that are there (`present` nodes are) and not in the newest rows.
-bool LackNodes(const std::vector<PresenceRun>& runs, uint32_t present, Nanos start, Nanos end);
+// Whether nodes are missing in some rows of [start, end] of a step that runs: longer than while
+// they came or went.
+bool LackNodes(const JobDescription& job, const std::vector<PresenceRun>& runs, Nanos start,
+               Nanos end);
 
 }  // namespace sonde::head
