@@ -264,7 +264,8 @@ void WriteLine(const Tags& tags, const std::map<Nanos, Column>& line, bool sprea
   json.EndObject();
 }
 
-// Of how many nodes each point is, where that changes. Of a host's own line it says nothing.
+// Of how many nodes each point is at least, where that changes: as many as rows have. Of a host's
+// own line it says nothing.
 void WriteNodes(const Asked& asked, JsonWriter& json) {
   if (asked.by_host || asked.job.presence.empty()) return;
   json.Key("nodes").BeginArray();
