@@ -11,7 +11,11 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release"))
 NAMES = ["python3-sonde", "sonde", "sonde-devel", "sonde-fortran-devel", "sonde-grafana", "sonde-libs"]
-NAMES += ["sonde-slurm"]
+HEADER = pathlib.Path("/usr/include/slurm/slurm_version.h")
+SLURM = int(re.search(r"SLURM_VERSION_NUMBER (0x\w+)", HEADER.read_text()).group(1), 16)
+SLURM_RELEASE = f"{SLURM >> 16}.{SLURM >> 8 & 255:02d}"
+PLUGIN = f"sonde-slurm{SLURM_RELEASE}"
+NAMES += [PLUGIN]
 LOCALE = ("LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES")
 # Where the packages are compiled.
 VERSION = re.search(r"project\(sonde VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text()).group(1)
@@ -186,9 +190,9 @@ def test_the_compiler_s_cache_serves_the_packages(shared, tmp_path):
         ("python3-sonde", r"/usr/lib.*/sonde/python/sonde/_sonde\.abi3\.so"),
         ("python3-sonde", r"/usr/lib.*/sonde/python/sonde/(_sonde\.pyi|py\.typed)"),
         ("python3-sonde", r"/usr/lib.*/(site|dist)-packages/sonde"),
-        ("sonde-slurm", r"/usr/lib.*/slurm/spank_sonde\.so"),
-        ("sonde-slurm", "/usr/share/sonde/plugstack.conf.example"),
-        ("sonde-slurm", r"/usr/share/man/man8/spank_sonde\.8(\.gz)?"),
+        (PLUGIN, r"/usr/lib.*/slurm/spank_sonde\.so"),
+        (PLUGIN, "/usr/share/sonde/plugstack.conf.example"),
+        (PLUGIN, r"/usr/share/man/man8/spank_sonde\.8(\.gz)?"),
         ("sonde-grafana", r"/usr/share/sonde/grafana/dashboards/sonde\.json"),
         ("sonde-grafana", r"/usr/share/sonde/grafana/provisioning/datasources/sonde\.yaml"),
     ],
@@ -235,12 +239,11 @@ def test_nobody_but_root_may_change_the_files_and_none_is_setuid(packages):
 
 
 def test_the_plugin_is_bound_to_the_release_of_slurm_it_was_built_for(packages):
-    header = pathlib.Path("/usr/include/slurm/slurm_version.h").read_text()
-    number = int(re.search(r"SLURM_VERSION_NUMBER (0x\w+)", header).group(1), 16)
-    release = f"{number >> 16}.{number >> 8 & 255:02d}"
-    assert f".slurm{release}" in packages["sonde-slurm"].name
-    requires = "\n".join(query(packages["sonde-slurm"], "--requires"))
-    assert f">= {release}" in requires and f"< {release}.999" in requires
+    requires = "\n".join(query(packages[PLUGIN], "--requires"))
+    assert f">= {SLURM_RELEASE}" in requires and f"< {SLURM_RELEASE}.999" in requires
+    # Of the builds for several releases that a repository has, the one that fits is installed, alone.
+    assert f"sonde-slurm = {VERSION}-" in "\n".join(query(packages[PLUGIN], "--provides"))
+    assert query(packages[PLUGIN], "--conflicts") == ["sonde-slurm"]
 
 
 def test_the_plugin_s_package_alone_is_built_for_another_release(tmp_path):
@@ -254,7 +257,7 @@ def test_the_plugin_s_package_alone_is_built_for_another_release(tmp_path):
     env = as_the_tests_are_built() | {"PLUGIN_ONLY": "1", "SLURM_INCLUDE": str(include)}
     built = run(ROOT / "packaging" / "rpm" / "build", tmp_path / "rpm", env=env).splitlines()
     names = {pathlib.Path(path).name for path in built if "-debug" not in path and ".src." not in path}
-    assert [re.sub(r"-1\.slurm26\.05.*", "", name) for name in names] == [f"sonde-slurm-{VERSION}"]
+    assert [name.partition(f"-{VERSION}-")[0] for name in names] == ["sonde-slurm26.05"]
     (package,) = [path for path in built if "slurm26.05" in path and "-debug" not in path]
     listed = files(package)
     for expected in (r"/usr/lib.*/slurm/spank_sonde\.so", r"/usr/share/man/man8/spank_sonde\.8(\.gz)?",
