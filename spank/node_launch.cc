@@ -104,9 +104,6 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
                      uint32_t step, std::string_view role,
                      const std::optional<Rendezvous>& rendezvous, const NodeFacts& facts,
                      StepDaemon& daemon) {
-  if (::access(config.sonded.c_str(), X_OK) != 0) {
-    return SystemError("execute " + config.sonded);
-  }
   Result<launch::Credentials> credentials = JobCredentials(spank);
   if (!credentials.ok()) return credentials.status();
   const Result<std::string> socket = SocketName(spank, credentials->uid, step);

@@ -88,13 +88,15 @@ void Stop(Context& context) {
   Count(context, launch::FailureKind::kUnfinished);
 }
 
-// With the first task.
+// With the first task. Where the daemon cannot be started, the tasks' SONDE_SOCKET names a socket
+// at which nobody listens, and not that of a daemon around the step.
 void Start(Context& context) {
   StepDaemon& daemon = context.stepd.step_daemon;
   const bool begun = daemon.started();
   const Status started = daemon.Start(getpid() != context.stepd.stepd);
   if (!started.ok()) {
-    slurm_info("sonde: no telemetry on this node: %s", std::string(started.message()).c_str());
+    slurm_info("sonde: no telemetry for step %s: %s", context.stepd.step.c_str(),
+               std::string(started.message()).c_str());
   }
   if (daemon.started() && !begun) Count(context);
   if (!daemon.started() && !started.ok()) Count(context, launch::FailureKind::kStart);

@@ -30,17 +30,14 @@ constexpr std::chrono::milliseconds kStop{2000};
 // Packets of the head's that are read after that.
 constexpr int kMostLate = 64;
 
-// Whether there can be a head. Before the level is known, so it must be cheap: no socket is held by
-// a srun that waits in the queue, or is not watched.
-Status CanWatch(const Context& context) {
-  if (!context.config.policy.monitor_steps) {
-    return {Code::kUnavailable,
-            "steps are not watched here (monitor_steps in " + context.config.path + ")"};
-  }
-  if (::access(context.config.sonded.c_str(), X_OK) != 0) {
-    return SystemError("execute " + context.config.sonded);
-  }
-  return {};
+// Whether there may be a head. Before the level is known, so it must be cheap: no socket is held by
+// a srun that waits in the queue, or is not watched. Nor does such a srun look at sonded, whose
+// file system may hang: what cannot be executed is found when the head is started, in a limited
+// time.
+Status MayWatch(const Context& context) {
+  if (context.config.policy.monitor_steps) return {};
+  return {Code::kUnavailable,
+          "steps are not watched here (monitor_steps in " + context.config.path + ")"};
 }
 
 std::string WorkingDirectory() {
@@ -196,7 +193,7 @@ void TellUnfinished(const Context& context, bool read) {
 void SrunInit(Context& context) {
   context.srun.process = ::getpid();
   context.config_error = LoadSondeConf(launch::Environment(environ), context.config);
-  context.srun.no_head = context.config.rules_known ? CanWatch(context) : context.config_error;
+  context.srun.no_head = context.config.rules_known ? MayWatch(context) : context.config_error;
   OfferRendezvous(context.srun.no_head.ok() ? NoRendezvous() : "");
 }
 

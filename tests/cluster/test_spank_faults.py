@@ -83,10 +83,11 @@ def test_missing_daemon_on_the_launch_host_is_one_line(cluster, daemon, plain):
 
 def test_missing_daemon_of_a_batch_step_is_in_the_nodes_log(cluster, daemon):
     daemon.path.unlink()
-    job = cluster.sbatch("echo $SONDE_SOCKET.", options=["-w", "n1", LEVEL])
-    assert cluster.wait_job(job) == "COMPLETED"
-    assert (cluster.home() / f"slurm-{job}.out").read_text() == ".\n"
-    assert f"no telemetry for step batch: execute {daemon.path}: No such file" in cluster.log("n1")
+    # Nobody listens where the script's programs look for their daemon.
+    job = cluster.sbatch('grep -c "@$SONDE_SOCKET" /proc/net/unix', options=["-w", "n1", LEVEL])
+    assert cluster.wait_job(job) == "FAILED"
+    assert (cluster.home() / f"slurm-{job}.out").read_text() == "0\n"
+    assert f"no telemetry for step {job}.batch: execute {daemon.path}: No such file" in cluster.log("n1")
 
 
 def test_daemon_that_cannot_be_executed_is_told(cluster, daemon, plain):

@@ -1,6 +1,7 @@
 #include "tests/unit/spank_fake_slurm.h"
 
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <cstdarg>
@@ -92,6 +93,12 @@ bool LoadedPlugin::Give(const char* option, const char* value) {
 
 #pragma GCC visibility push(default)
 extern "C" {
+
+// In place of the C library's, for the plugin too.
+int access(const char* path, int mode) noexcept {
+  sonde::Slurm().accessed.emplace_back(path);
+  return ::faccessat(AT_FDCWD, path, mode, 0);
+}
 
 SONDE_SAYS(slurm_error)
 SONDE_SAYS(slurm_info)

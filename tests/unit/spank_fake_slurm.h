@@ -18,6 +18,7 @@ struct FakeSlurm {
   std::map<std::string, spank_option> options;
   std::map<spank_item_t, uint64_t> items;  // that are one number
   std::vector<std::string> environment;    // of the job
+  std::vector<std::string> accessed;       // files that access() was called for
 };
 FakeSlurm& Slurm();
 

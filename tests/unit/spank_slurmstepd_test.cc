@@ -275,6 +275,22 @@ TEST_F(Slurmstepd, StartsNoDaemonThatItCannotTellAll) {
               testing::HasSubstr("failures_total{node=\"n1\",reason=\"start\"} 1\n"));
 }
 
+// A file system that hangs would hold slurmstepd up for ever; a start takes a limited time.
+TEST_F(Slurmstepd, LooksForSondedInNoOtherWayThanByStartingIt) {
+  EXPECT_TRUE(InStepd([this](LoadedPlugin& plugin) {
+    const UniqueFd log(::open(Path("log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ::dup2(log.get(), STDERR_FILENO);
+    plugin.arguments[0] = "sonded=" + Path("missing");
+    RunTask(plugin);
+    EXPECT_THAT(Slurm().accessed, testing::Not(testing::Contains(Path("missing"))));
+    return !testing::Test::HasFailure();
+  }));
+  EXPECT_EQ(Read("log"), "sonde: no telemetry for step 7.batch: execute " + Path("missing") +
+                             ": No such file or directory\n");
+  EXPECT_THAT(Read("state/n1.prom"),
+              testing::HasSubstr("failures_total{node=\"n1\",reason=\"start\"} 1\n"));
+}
+
 TEST_F(Slurmstepd, ForLackOfRoomThereAreFewerVariablesInTheProfile) {
   WriteDaemon("open('" + Path("told") + "', 'wb').write(line.recv(65536))\n");
   EXPECT_TRUE(InStepd([](LoadedPlugin& plugin) {

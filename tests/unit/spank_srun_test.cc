@@ -1,5 +1,6 @@
 // What the plugin does in srun with its head.
 #include <fcntl.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,6 +91,35 @@ TEST(Srun, StartsNoHeadThatItCannotTellAll) {
             "bytes, 40001 of them for 'archive'\n");
   EXPECT_FALSE(fs::exists(directory / "told"));
   fs::remove_all(directory);
+}
+
+// A file system that hangs would hold up every srun, also those that nobody watches.
+TEST(Srun, LooksForSondedInNoOtherWayThanByStartingIt) {
+  for (const bool watched : {false, true}) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const std::string sonded = "/nonexistent/sonded";
+      testing::internal::CaptureStderr();
+      Slurm().context = S_CTX_LOCAL;
+      Slurm().items = {{S_JOB_ID, 7}, {S_JOB_STEPID, 0}};
+      LoadedPlugin plugin;
+      plugin.arguments = {"sonded=" + sonded, "config=/dev/null"};
+      plugin.Call("slurm_spank_init");
+      if (watched) LoadedPlugin::Give("telemetry-level", "2");
+      plugin.Call("slurm_spank_init_post_opt");
+      plugin.Call("slurm_spank_local_user_init");
+      plugin.Call("slurm_spank_exit");
+      EXPECT_EQ(testing::internal::GetCapturedStderr(),
+                watched ? "sonde: no telemetry for step 7.0: execute /nonexistent/sonded: No such "
+                          "file or directory\n"
+                        : "");
+      EXPECT_THAT(Slurm().accessed, testing::Not(testing::Contains(sonded)));
+      ::_exit(testing::Test::HasFailure() ? 1 : 0);
+    }
+    int status = 1;
+    ::waitpid(child, &status, 0);
+    EXPECT_EQ(status, 0) << watched;
+  }
 }
 
 }  // namespace
