@@ -41,7 +41,8 @@ void LastWords::Take(std::string_view packet) {
 
 void LastWords::ReadErrors(int errors) {
   char part[4096];
-  for (int i = 0; i < kMostReads && errors >= 0 && !HasDescriptors(errors); ++i) {
+  for (int i = 0; i < kMostReads && errors >= 0; ++i) {
+    if (PeekPacket(errors) != NextPacket::kPlain) return;
     const ssize_t got = ::read(errors, part, sizeof(part));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return;

@@ -57,17 +57,20 @@ Lifeline::Event Lifeline::Receive(std::string& packet, const Deadline& deadline)
     if (ready < 0 && errno != EINTR) return Event::kEnd;
     if (ready == 0 || (ready < 0 && left == 0)) return Event::kTimeout;
     if (ready < 0) continue;
-    broken_ = broken_ || HasDescriptors(fd_.get());
     if (broken_) return Event::kEnd;
+    const NextPacket next = PeekPacket(fd_.get());
+    if (next == NextPacket::kNone && errno == EAGAIN) continue;
+    broken_ = next == NextPacket::kWithDescriptors;
+    if (next != NextPacket::kPlain) return Event::kEnd;
     packet.resize(kMaxPacket);
     const ssize_t got = ::recv(fd_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
     if (got > 0) {
       packet.resize(static_cast<size_t>(got));
       return Event::kPacket;
     }
-    // Comes once, before packets still to be read: the daemon ended with packets of ours unread.
-    if (got < 0 && errno == ECONNRESET) continue;
-    if (got == 0 || (errno != EINTR && errno != EAGAIN)) return Event::kEnd;
+    // Once, if the daemon has ended since with packets of ours unread.
+    if (got < 0 && (errno == ECONNRESET || errno == EINTR || errno == EAGAIN)) continue;
+    return Event::kEnd;
   }
 }
 

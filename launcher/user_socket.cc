@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
+
 namespace sonde::launch {
 namespace {
 
@@ -18,15 +20,22 @@ void RefuseDescriptors(int socket) {
   ::setsockopt(socket, SOL_SOCKET, kPassRights, &kNone, sizeof(kNone));
 }
 
-bool HasDescriptors(int socket) {
-  char byte;
-  iovec part{&byte, sizeof(byte)};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  // There is no room for control messages, and of these the kernel only has descriptors.
-  return ::recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT) >= 0 &&
-         (message.msg_flags & MSG_CTRUNC) != 0;
+NextPacket PeekPacket(int socket) {
+  for (;;) {
+    char byte;
+    iovec part{&byte, sizeof(byte)};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    if (::recvmsg(socket, &message, MSG_PEEK | MSG_DONTWAIT) >= 0) {
+      // There is no room for control messages, and of these the kernel only has descriptors.
+      return (message.msg_flags & MSG_CTRUNC) != 0 ? NextPacket::kWithDescriptors
+                                                   : NextPacket::kPlain;
+    }
+    // The second comes once, before packets still to be read: the other end was closed with packets
+    // of ours unread.
+    if (errno != EINTR && errno != ECONNRESET) return NextPacket::kNone;
+  }
 }
 
 void EndAndLeaveOpen(UniqueFd& socket) {

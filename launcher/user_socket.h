@@ -19,8 +19,11 @@
 namespace sonde::launch {
 
 void RefuseDescriptors(int socket);
-// Whether descriptors come with the next packet, which is not taken; false if there is none.
-bool HasDescriptors(int socket);
+// What the next packet is, which is not taken. kNone: there is none now (errno is EAGAIN), or the
+// socket fails; then nothing may be read either, since one with descriptors may have come
+// meanwhile. The end of the connection looks like a packet without descriptors.
+enum class NextPacket : unsigned char { kNone, kPlain, kWithDescriptors };
+NextPacket PeekPacket(int socket);
 // Ends the connection. The descriptor stays open until the process ends, as something may be
 // unread.
 void EndAndLeaveOpen(UniqueFd& socket);

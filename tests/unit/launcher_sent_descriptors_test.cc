@@ -147,6 +147,40 @@ TEST(SentDescriptors, OnADaemonsStderrAreNotTakenEither) {
   EXPECT_EQ(failure->reason, "first");
 }
 
+// The kernel tells of that once, in place of the next packet.
+TEST(SentDescriptors, OfADaemonThatEndsWithPacketsUnreadAreNotTaken) {
+  Sent sent("Dstate=done\n");
+  ASSERT_TRUE(sent.sent);
+  ASSERT_TRUE(sent.lifeline.Send("T").ok());
+  sent.daemon.Reset();
+  const auto begin = steady_clock::now();
+  LastWords words;
+  words.ReadAll(sent.lifeline, -1);
+  EXPECT_LT(steady_clock::now() - begin, kQuick);
+  EXPECT_TRUE(sent.lifeline.broken());
+  sent.lifeline.End();
+}
+
+// One with descriptors may come before the next call.
+TEST(SentDescriptors, WhereNoPacketIsThereNothingMayBeRead) {
+  int ends[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends), 0);
+  const UniqueFd ours(ends[0]);
+  UniqueFd theirs(ends[1]);
+  EXPECT_EQ(PeekPacket(ours.get()), NextPacket::kNone);
+  ASSERT_EQ(::send(theirs.get(), "x", 1, MSG_NOSIGNAL), 1);
+  EXPECT_EQ(PeekPacket(ours.get()), NextPacket::kPlain);
+  char byte;
+  ASSERT_EQ(::read(ours.get(), &byte, 1), 1);
+  const int fds[] = {STDIN_FILENO};
+  ASSERT_TRUE(SendWithDescriptors(theirs.get(), "x", fds, Patience::kNone).ok());
+  EXPECT_EQ(PeekPacket(ours.get()), NextPacket::kWithDescriptors);
+  ASSERT_EQ(::read(ours.get(), &byte, 1), 1);
+  theirs.Reset();
+  EXPECT_EQ(PeekPacket(ours.get()), NextPacket::kPlain) << "the end";
+  EXPECT_EQ(::read(ours.get(), &byte, 1), 0);
+}
+
 // A page of this process's that whoever touches it waits for, until it is given.
 class AwaitedPage {
  public:

@@ -89,15 +89,13 @@ TEST(LastWords, AnOlderDaemonThatWasDoneHasEndedInOrder) {
 // One of an older release says nothing when it ends, and logs to its stderr.
 TEST(LastWords, AnOlderDaemonThatEndedWhenItWasAskedHasNotFailed) {
   EXPECT_FALSE(Words({"Rreport"}).Judge(true));
-  int pipe[2];
-  ASSERT_EQ(::pipe2(pipe, O_NONBLOCK), 0);
-  ASSERT_EQ(::write(pipe[1], "warning", 7), 7);
+  const Result<Ends> ends = MakeEnds();
+  ASSERT_TRUE(ends.ok());
+  ASSERT_EQ(::write(ends->stderr_end.get(), "warning", 7), 7);
   LastWords words;
-  words.ReadErrors(pipe[0]);
+  words.ReadErrors(ends->errors.get());
   EXPECT_FALSE(words.Judge(true));
   EXPECT_TRUE(words.Judge(false));
-  ::close(pipe[0]);
-  ::close(pipe[1]);
 }
 
 // The words of a daemon that ran `script`, and its end.
@@ -124,13 +122,13 @@ TEST(LastWords, WhatTheDynamicLinkerSaysIsHeard) {
 // A step that is too short for a broken daemon: it was asked to finish before it was gone.
 TEST(LastWords, OfABrokenDaemonTheLinkerIsHeardInShortStepsToo) {
   const auto judge = [](const std::string& errors) {
-    int ends[2];
-    EXPECT_EQ(::pipe(ends), 0);
-    EXPECT_EQ(::write(ends[1], errors.data(), errors.size()), static_cast<ssize_t>(errors.size()));
-    ::close(ends[1]);
+    Result<Ends> ends = MakeEnds();
+    EXPECT_TRUE(ends.ok());
+    const int daemon = ends->stderr_end.get();
+    EXPECT_EQ(::write(daemon, errors.data(), errors.size()), static_cast<ssize_t>(errors.size()));
+    ends->stderr_end.Reset();
     LastWords words;
-    words.ReadErrors(ends[0]);
-    ::close(ends[0]);
+    words.ReadErrors(ends->errors.get());
     return words.Judge(true);
   };
   EXPECT_FALSE(judge("sonded[7] info: a line of the log of an older daemon\n"));
