@@ -9,17 +9,11 @@
 
 namespace sonde::launch {
 
-namespace {
-
-constexpr size_t kMaxFile = 1 << 20;
-
-}  // namespace
-
-Result<std::string> ReadFile(const std::string& path) {
+Result<std::string> ReadFile(const std::string& path, size_t most_mib) {
   const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!fd) return SystemError("open " + path);
   std::string text;
-  while (text.size() <= kMaxFile) {
+  while (text.size() <= most_mib << 20) {
     char buffer[4096];
     const ssize_t got = ::read(fd.get(), buffer, sizeof(buffer));
     if (got == 0) return text;
@@ -27,7 +21,8 @@ Result<std::string> ReadFile(const std::string& path) {
     if (got < 0) return SystemError("read " + path);
     text.append(buffer, static_cast<size_t>(got));
   }
-  return Status(Code::kLimit, "read " + path + ": longer than 1 MiB");
+  return Status(Code::kLimit,
+                "read " + path + ": longer than " + std::to_string(most_mib) + " MiB");
 }
 
 }  // namespace sonde::launch

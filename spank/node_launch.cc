@@ -97,6 +97,10 @@ NodeFacts LookAtNode(spank_t spank, const PluginConfig& config, int level) {
     facts.slurm = launch::ReadSlurmOnNode(launch::Environment(environ), facts.name);
   }
   facts.alone = machine && IsAlone(spank, facts.slurm.node);
+  if (machine && !facts.slurm.complete.ok()) {
+    slurm_info("sonde: no job counts as alone on this node: %s",
+               std::string(facts.slurm.complete.message()).c_str());
+  }
   return facts;
 }
 

@@ -40,7 +40,8 @@ std::string_view RoleOf(StepKind step, int level, const SitePolicy& policy, bool
 // or as many cores, or the step as many CPUs, as processors are online. `cores` is
 // S_JOB_ALLOC_CORES, `cpus` S_JOB_NCPUS, both from the credential that slurmctld signed; the
 // environment is the user's to write. Slurm gives a core to one job, so hardware threads that a
-// step leaves idle belong to nobody else. Where it gives a core to several, nobody is alone.
+// step leaves idle belong to nobody else. Where it gives a core to several, or that is not known,
+// nobody is alone.
 bool HasNodeAlone(std::string_view cores, uint32_t cpus, long processors_online,
                   const SlurmNode& node);
 // How many numbers a list such as "0-3,8" names; 0 if the text is no list.

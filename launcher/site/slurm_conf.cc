@@ -15,6 +15,7 @@ namespace {
 // Of files within files, and of all together: a file may include itself.
 constexpr int kMostDepth = 8;
 constexpr int kMostFiles = 64;
+constexpr size_t kMostMib = 16;  // of one file
 
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
@@ -55,13 +56,30 @@ class Reader {
       : read_(read), on_line_(on_line), directory_(path.substr(0, path.rfind('/') + 1)) {}
 
   void ReadFile(const std::string& path, int depth) {
-    if (depth > kMostDepth || ++files_ > kMostFiles) return;
+    if (depth > kMostDepth || files_ == kMostFiles) return Miss(TooMany(path, depth));
+    ++files_;
     const Result<std::string> text = read_(path);
-    if (!text.ok()) return;
+    if (!text.ok()) return Miss(text.status());
     for (std::string_view left = *text; !left.empty();) OnLine(TakeLine(left), depth);
   }
 
+  // Why something is missing.
+  const Status& status() const { return status_; }
+
  private:
+  static Status TooMany(const std::string& path, int depth) {
+    if (depth <= kMostDepth) {
+      return {Code::kLimit,
+              "include " + path + ": more than " + std::to_string(kMostFiles) + " files"};
+    }
+    return {Code::kLimit, "include " + path + ": more than " + std::to_string(kMostDepth) +
+                              " files, each of which includes the next"};
+  }
+
+  void Miss(Status status) {
+    if (status_.ok()) status_ = std::move(status);
+  }
+
   void OnLine(std::string_view line, int depth) {
     size_t at = SkipBlanks(line, 0);
     const size_t end = SkipWord(line, at);
@@ -116,14 +134,19 @@ class Reader {
   const OnSlurmLine& on_line_;
   const std::string directory_;
   int files_ = 0;
+  Status status_;
   std::string cluster_;
   std::vector<SlurmSetting> settings_;  // of the line
 };
 
 }  // namespace
 
-void ReadSlurmConf(const std::string& path, const ReadConf& read, const OnSlurmLine& on_line) {
-  Reader(path, read, on_line).ReadFile(path, 0);
+Result<std::string> ReadSlurmConfFile(const std::string& path) { return ReadFile(path, kMostMib); }
+
+Status ReadSlurmConf(const std::string& path, const ReadConf& read, const OnSlurmLine& on_line) {
+  Reader reader(path, read, on_line);
+  reader.ReadFile(path, 0);
+  return reader.status();
 }
 
 std::string FindSlurmConf(const Environment& environment) {
@@ -159,14 +182,14 @@ void SlurmNetworkLines::Take(SlurmLine line) {
 
 SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read) {
   SlurmNetworkLines lines;
-  ReadSlurmConf(path, read, [&](SlurmLine line) { lines.Take(line); });
+  static_cast<void>(ReadSlurmConf(path, read, [&](SlurmLine line) { lines.Take(line); }));
   return lines.network();
 }
 
 SlurmNetwork ReadSlurmNetwork(const Environment& environment) {
   const std::string path = FindSlurmConf(environment);
   if (path.empty()) return {};
-  return ReadSlurmNetwork(path, [](const std::string& file) { return ReadFile(file); });
+  return ReadSlurmNetwork(path, ReadSlurmConfFile);
 }
 
 }  // namespace sonde::launch

@@ -37,9 +37,12 @@ using SlurmSetting = std::pair<std::string_view, std::string_view>;
 using SlurmLine = std::span<const SlurmSetting>;
 using OnSlurmLine = std::function<void(SlurmLine line)>;
 
-// Calls `on_line` for each line of the file and of what it includes; files that cannot be read
-// count as empty. Paths are relative to the first file's directory.
-void ReadSlurmConf(const std::string& path, const ReadConf& read, const OnSlurmLine& on_line);
+// Reads a file of slurm.conf's; a large site's may have some MiB.
+Result<std::string> ReadSlurmConfFile(const std::string& path);
+
+// Calls `on_line` for each line of the file and of what it includes. Files that cannot be read
+// count as empty; the error is that of the first. Paths are relative to the first file's directory.
+Status ReadSlurmConf(const std::string& path, const ReadConf& read, const OnSlurmLine& on_line);
 
 // The path in SLURM_CONF, or of the file where Slurm looks for it; "" if there is none.
 std::string FindSlurmConf(const Environment& environment);
@@ -59,6 +62,7 @@ class SlurmNetworkLines {
   bool topology_ = false;       // and in TopologyParam
 };
 
+// Of what can be read.
 SlurmNetwork ReadSlurmNetwork(const std::string& path, const ReadConf& read);
 
 // The same of the file that FindSlurmConf finds.

@@ -141,7 +141,7 @@ SlurmOnNode ReadSlurmOnNode(const std::string& path, std::string_view node, cons
   Shape all;
   SlurmNetworkLines network;
   SlurmPartitions partitions;
-  ReadSlurmConf(path, read, [&](SlurmLine line) {
+  found.complete = ReadSlurmConf(path, read, [&](SlurmLine line) {
     network.Take(line);
     partitions.Take(line);
     if (IsSlurmSetting(line.front(), "SlurmdPidFile")) {
@@ -159,15 +159,15 @@ SlurmOnNode ReadSlurmOnNode(const std::string& path, std::string_view node, cons
     found.node.cores = one.AllCores();
     found.node.specialized = one.Specialized();
   });
-  found.node.cores_are_shared = partitions.ShareCores(node);
+  found.node.cores_are_shared = !found.complete.ok() || partitions.ShareCores(node);
   found.network = network.network();
   return found;
 }
 
 SlurmOnNode ReadSlurmOnNode(const Environment& environment, std::string_view node) {
   const std::string path = FindSlurmConf(environment);
-  if (path.empty()) return {};
-  return ReadSlurmOnNode(path, node, [](const std::string& file) { return ReadFile(file); });
+  if (path.empty()) return {.complete = {Code::kNotFound, "there is no slurm.conf"}};
+  return ReadSlurmOnNode(path, node, ReadSlurmConfFile);
 }
 
 std::string SlurmdProcessors(const SlurmNode& node, const std::string& proc) {

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "core/status.h"
 #include "launcher/site/slurm_conf.h"
 
 namespace sonde::launch {
@@ -17,12 +18,13 @@ struct SlurmNode {
   // not known.
   uint32_t cores = 0;
   uint32_t specialized = 0;
-  // Whether several jobs may have the same core.
-  bool cores_are_shared = false;
+  // Whether several jobs may have the same core. They may where it is not known.
+  bool cores_are_shared = true;
   std::string slurmd_pid_file = "/var/run/slurmd.pid";
 };
 
 struct SlurmOnNode {
+  Status complete;  // why a part of slurm.conf is not known
   SlurmNode node;
   SlurmNetwork network;
 };

@@ -147,23 +147,26 @@ TEST(SitePolicies, SayWhatTheDaemonOfAStepIs) {
 }
 
 TEST(MachinePolicy, AJobIsAloneWithAllCoresOrAllThreads) {
-  EXPECT_TRUE(launch::HasNodeAlone("0-63", 1, 64, {}));
-  EXPECT_TRUE(launch::HasNodeAlone("0-31,32-63", 1, 64, {}));
-  EXPECT_FALSE(launch::HasNodeAlone("0-30,32-63", 63, 64, {}));
-  EXPECT_TRUE(launch::HasNodeAlone("0-31", 64, 64, {}));  // two threads a core
-  EXPECT_FALSE(launch::HasNodeAlone("", 1, 64, {}));
-  EXPECT_FALSE(launch::HasNodeAlone("", 0, -1, {}));
+  const launch::SlurmNode known{.cores_are_shared = false};
+  EXPECT_TRUE(launch::HasNodeAlone("0-63", 1, 64, known));
+  EXPECT_TRUE(launch::HasNodeAlone("0-31,32-63", 1, 64, known));
+  EXPECT_FALSE(launch::HasNodeAlone("0-30,32-63", 63, 64, known));
+  EXPECT_TRUE(launch::HasNodeAlone("0-31", 64, 64, known));  // two threads a core
+  EXPECT_FALSE(launch::HasNodeAlone("", 1, 64, known));
+  EXPECT_FALSE(launch::HasNodeAlone("", 0, -1, known));
   // 32 cores of two threads, of which the job uses one each; and two cores that no job gets.
-  EXPECT_TRUE(launch::HasNodeAlone("0-31", 32, 64, {.cores = 32}));
-  EXPECT_TRUE(launch::HasNodeAlone("2-31", 30, 64, {.cores = 30}));
-  EXPECT_FALSE(launch::HasNodeAlone("0-30", 31, 64, {.cores = 32}));
-  EXPECT_FALSE(launch::HasNodeAlone("", 31, 64, {.cores = 32}));
-  EXPECT_TRUE(launch::HasNodeAlone("2-31", 30, 64, {.cores = 32, .specialized = 2}));
+  EXPECT_TRUE(launch::HasNodeAlone("0-31", 32, 64, {.cores = 32, .cores_are_shared = false}));
+  EXPECT_TRUE(launch::HasNodeAlone("2-31", 30, 64, {.cores = 30, .cores_are_shared = false}));
+  EXPECT_FALSE(launch::HasNodeAlone("0-30", 31, 64, {.cores = 32, .cores_are_shared = false}));
+  EXPECT_FALSE(launch::HasNodeAlone("", 31, 64, {.cores = 32, .cores_are_shared = false}));
+  EXPECT_TRUE(launch::HasNodeAlone("2-31", 30, 64,
+                                   {.cores = 32, .specialized = 2, .cores_are_shared = false}));
   EXPECT_FALSE(launch::HasNodeAlone("0-31", 64, 64, {.cores = 32, .cores_are_shared = true}));
   EXPECT_EQ(launch::CountListed("0-3,8"), 5);
   for (const char* bad : {"x", "3-1", "0-3,", "1--2", "-"}) {
     EXPECT_LT(launch::CountListed(bad), 5) << bad;
   }
+  EXPECT_FALSE(launch::HasNodeAlone("0-63", 64, 64, {})) << "slurm.conf is not known";
 }
 
 TEST(PerfEvents, RootOpensWhatUsersMightOrTheSiteGrants) {

@@ -181,6 +181,53 @@ TEST(SlurmNodes, WhetherJobsShareCores) {
   }
 }
 
+// Whoever is alone may read what tells of others.
+TEST(SlurmNodes, WhatIsNotReadCompletelyMayShareCores) {
+  std::string many;
+  for (int i = 0; i < 64; ++i) many += "include leaf\n";
+  const struct {
+    std::map<std::string, std::string> files;
+    std::string why;
+  } cases[] = {
+      {{{"slurm.conf", "include leaf\n"}, {"leaf", "PartitionName=a Nodes=n2\n"}}, ""},
+      {{{"slurm.conf", "include gone\nPartitionName=a Nodes=n2\n"}}, "no /etc/slurm/gone"},
+      {{}, "no /etc/slurm/slurm.conf"},
+      {{{"slurm.conf", many}, {"leaf", ""}}, "include /etc/slurm/leaf: more than 64 files"},
+      {{{"slurm.conf", "include slurm.conf\n"}},
+       "include /etc/slurm/slurm.conf: more than 8 files, each of which includes the next"},
+  };
+  for (const auto& c : cases) {
+    const auto read = [&](const std::string& path) {
+      const auto file = c.files.find(path.substr(std::string("/etc/slurm/").size()));
+      if (file == c.files.end()) return Result<std::string>(Status(Code::kNotFound, "no " + path));
+      return Result<std::string>(file->second);
+    };
+    const SlurmOnNode found = ReadSlurmOnNode("/etc/slurm/slurm.conf", "n2", read);
+    EXPECT_EQ(found.complete.message(), c.why);
+    EXPECT_EQ(found.node.cores_are_shared, !c.why.empty()) << c.why;
+  }
+}
+
+TEST(SlurmNodes, AFileOfSomeMebibytesIsReadAndNoneIsNoAnswer) {
+  const TempDir directory;
+  std::string variable = "SLURM_CONF=" + directory.path() + "/slurm.conf";
+  char* const variables[] = {variable.data(), nullptr};
+  const auto read = [&] { return ReadSlurmOnNode(Environment(variables), "n2"); };
+  EXPECT_FALSE(read().complete.ok());
+  EXPECT_TRUE(read().node.cores_are_shared);
+  const std::string comment = "#" + std::string(4095, 'x') + "\n";
+  std::ofstream file(directory.path() + "/slurm.conf");
+  for (int i = 0; i < 1024; ++i) file << comment;
+  file << "PartitionName=a Nodes=n2\n" << std::flush;
+  EXPECT_TRUE(read().complete.ok()) << read().complete.message();
+  EXPECT_FALSE(read().node.cores_are_shared);
+  for (int i = 0; i < 3072; ++i) file << comment;
+  file << std::flush;
+  EXPECT_EQ(read().complete.message(),
+            "read " + directory.path() + "/slurm.conf: longer than 16 MiB");
+  EXPECT_TRUE(read().node.cores_are_shared);
+}
+
 TEST(SlurmNodes, WhereSlurmdRuns) {
   const TempDir directory;
   const auto write = [&](const std::string& path, const std::string& text) {

@@ -275,6 +275,20 @@ TEST_F(Slurmstepd, StartsNoDaemonThatItCannotTellAll) {
               testing::HasSubstr("failures_total{node=\"n1\",reason=\"start\"} 1\n"));
 }
 
+TEST_F(Slurmstepd, TellsThatNobodyIsAloneWhereSlurmConfIsNotReadCompletely) {
+  Write("slurm.conf", "include gone.conf\n");
+  EXPECT_TRUE(InStepd([this](LoadedPlugin& plugin) {
+    const UniqueFd log(::open(Path("log").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    ::dup2(log.get(), STDERR_FILENO);
+    plugin.Call("slurm_spank_init");
+    LoadedPlugin::Give("telemetry-level", "3");
+    plugin.Call("slurm_spank_init_post_opt");
+    return true;
+  }));
+  EXPECT_EQ(Read("log"), "sonde: no job counts as alone on this node: open " + Path("gone.conf") +
+                             ": No such file or directory\n");
+}
+
 // A file system that hangs would hold slurmstepd up for ever; a start takes a limited time.
 TEST_F(Slurmstepd, LooksForSondedInNoOtherWayThanByStartingIt) {
   EXPECT_TRUE(InStepd([this](LoadedPlugin& plugin) {
