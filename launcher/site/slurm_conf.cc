@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cctype>
+#include <climits>
 #include <cstddef>
 #include <vector>
 
@@ -48,6 +49,16 @@ std::string TakeLine(std::string_view& text) {
     break;
   }
   return line;
+}
+
+// PREFIX of a program PREFIX/bin/srun or PREFIX/sbin/slurmstepd; "" if it is not known.
+std::string Prefix(const std::string& link) {
+  char target[PATH_MAX];
+  const ssize_t size = ::readlink(link.c_str(), target, sizeof(target));
+  const std::string_view path(target, size < 0 ? 0 : static_cast<size_t>(size));
+  const std::string_view directory = path.substr(0, path.rfind('/') + 1);
+  if (directory.size() < 2) return "";
+  return std::string(directory.substr(0, directory.rfind('/', directory.size() - 2)));
 }
 
 class Reader {
@@ -149,11 +160,16 @@ Status ReadSlurmConf(const std::string& path, const ReadConf& read, const OnSlur
   return reader.status();
 }
 
-std::string FindSlurmConf(const Environment& environment) {
+std::string FindSlurmConf(const Environment& environment, const std::string& program) {
   const std::string given(environment.First("SLURM_CONF"));
   if (!given.empty()) return given;
-  for (const char* path : {"/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf"}) {
-    if (::access(path, R_OK) == 0) return path;
+  // Slurm's own place is known to those who built it, and is below its prefix unless they said
+  // more.
+  const std::string etc = Prefix(program) + "/etc";
+  for (const std::string& path :
+       {etc + "/slurm.conf", etc + "/slurm/slurm.conf", std::string("/etc/slurm/slurm.conf"),
+        std::string("/run/slurm/conf/slurm.conf")}) {
+    if (::access(path.c_str(), R_OK) == 0) return path;
   }
   return "";
 }

@@ -44,8 +44,11 @@ Result<std::string> ReadSlurmConfFile(const std::string& path);
 // count as empty; the error is that of the first. Paths are relative to the first file's directory.
 Status ReadSlurmConf(const std::string& path, const ReadConf& read, const OnSlurmLine& on_line);
 
-// The path in SLURM_CONF, or of the file where Slurm looks for it; "" if there is none.
-std::string FindSlurmConf(const Environment& environment);
+// The path in SLURM_CONF, or of the file where Slurm looks for it: etc/slurm.conf or
+// etc/slurm/slurm.conf beside the directory of this process's program, which is one of Slurm's, or
+// where distributions and slurmd have it. "" if there is none. `program`: a link to the program.
+std::string FindSlurmConf(const Environment& environment,
+                          const std::string& program = "/proc/self/exe");
 
 // Whether a setting has that name, in any case.
 bool IsSlurmSetting(const SlurmSetting& setting, std::string_view name);

@@ -97,6 +97,29 @@ TEST_F(SlurmConfs, FilesThatIncludeThemselvesEnd) {
   EXPECT_LE(reads_, 64);
 }
 
+// As where Slurm is in /opt/slurm.
+TEST(FindSlurmConf, LooksBesideTheRunningProgram) {
+  const TempDir directory;
+  const std::string& prefix = directory.path();
+  const std::string link = prefix + "/exe";
+  for (const char* made : {"/sbin", "/etc/slurm"}) {
+    std::filesystem::create_directories(prefix + made);
+  }
+  std::ofstream(prefix + "/sbin/slurmstepd") << "";
+  std::filesystem::create_symlink(prefix + "/sbin/slurmstepd", link);
+  const Environment none;
+  const std::string elsewhere = FindSlurmConf(none, link);
+  EXPECT_FALSE(elsewhere.starts_with(prefix)) << elsewhere;
+  std::ofstream(prefix + "/etc/slurm/slurm.conf") << "";
+  EXPECT_EQ(FindSlurmConf(none, link), prefix + "/etc/slurm/slurm.conf");
+  std::ofstream(prefix + "/etc/slurm.conf") << "";
+  EXPECT_EQ(FindSlurmConf(none, link), prefix + "/etc/slurm.conf");
+  std::string given = "SLURM_CONF=/site/slurm.conf";
+  char* const variables[] = {given.data(), nullptr};
+  EXPECT_EQ(FindSlurmConf(Environment(variables), link), "/site/slurm.conf");
+  EXPECT_EQ(FindSlurmConf(none, prefix + "/gone"), FindSlurmConf(none, "/nonexistent"));
+}
+
 // --- Nodes ---
 
 TEST(NodeNames, ListsAsSlurmWritesThem) {
