@@ -4,8 +4,10 @@
 #include "spank/slurmstepd.h"
 
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <ctime>
 #include <optional>
 #include <string>
@@ -64,11 +66,16 @@ void Count(const Context& context, std::optional<launch::FailureKind> failure = 
 }
 
 // With tasks, slurmstepd's errors go to srun's stderr as well, one from every node; messages that
-// only interest the administrator go to the log alone.
-void TellFailure(Context& context) {
+// only interest the administrator go to the log alone. `killed`: so was the task that has ended.
+void TellFailure(Context& context, bool killed = false) {
   const std::optional<launch::Failure> failure = context.stepd.step_daemon.TakeFailure();
   if (!failure) return;
   const char* const step = context.stepd.step.c_str();
+  // Before 25.05 Slurm kills all that is in the step's control group, as for scancel -s KILL.
+  if (killed && failure->kind == launch::FailureKind::kKilled) {
+    slurm_debug("sonde: the daemon of step %s was killed with the tasks", step);
+    return;
+  }
   if (context.stepd.step_daemon.ended_early()) {
     slurm_info(
         "sonde: the daemon of step %s ended early: %s; the step goes on without telemetry on this "
@@ -81,8 +88,8 @@ void TellFailure(Context& context) {
   Count(context, failure->kind);
 }
 
-void Stop(Context& context) {
-  if (context.stepd.step_daemon.Stop()) return TellFailure(context);
+void Stop(Context& context, bool killed = false) {
+  if (context.stepd.step_daemon.Stop()) return TellFailure(context, killed);
   slurm_info("sonde: sonded has not finished after %d ms and is killed",
              static_cast<int>(StepDaemon::kStop.count()));
   Count(context, launch::FailureKind::kUnfinished);
@@ -202,15 +209,17 @@ void StepdTaskPostFork(spank_t spank, Context& context) {
 
 void StepdTaskExit(spank_t spank, Context& context) {
   if (!context.stepd.step_daemon.started()) return;
-  TellFailure(context);
+  const int status = Item<int>(spank, S_TASK_EXIT_STATUS).value_or(0);
+  const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+  TellFailure(context, killed);
   launch::Writer message(launch::kTaskExit);
   message.Add(key::kRank, Item<uint32_t>(spank, S_TASK_GLOBAL_ID).value_or(0));
-  message.Add(key::kStatus, Item<int>(spank, S_TASK_EXIT_STATUS).value_or(0));
+  message.Add(key::kStatus, status);
   AddTotals(context.stepd, message);
   context.stepd.step_daemon.Tell(message);
   // Slurm kills what is left of the step before slurm_spank_exit, so the daemon must finish here.
   const uint32_t tasks = Item<uint32_t>(spank, S_JOB_LOCAL_TASK_COUNT).value_or(1);
-  if (++context.stepd.tasks_ended >= tasks) Stop(context);
+  if (++context.stepd.tasks_ended >= tasks) Stop(context, killed);
 }
 
 void StepdExit(Context& context) {

@@ -167,6 +167,40 @@ TEST_F(Slurmstepd, EndsWhatADaemonLeftThatWasKilledWhileItFinished) {
   }
 }
 
+// As by Slurm before 25.05, which kills all that is in the step's control group.
+TEST_F(Slurmstepd, ADaemonThatIsKilledWithItsTaskHasNotFailed) {
+  WriteDaemon(
+      "line.send(b'Dstate=up\\nlast=ended\\n')\n"
+      "os.rename('" +
+      Path("sonded") + "', '" + Path("gone") +
+      "')\n"
+      "os.kill(os.getpid(), signal.SIGKILL)\n");
+  for (const int status : {SIGKILL, SIGTERM, 0}) {
+    fs::remove_all(Path("state"));
+    if (fs::exists(Path("gone"))) fs::rename(Path("gone"), Path("sonded"));
+    EXPECT_TRUE(InStepd([this, status](LoadedPlugin& plugin) {
+      const UniqueFd log(::open(Path("log").c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600));
+      ::dup2(log.get(), STDERR_FILENO);
+      Slurm().items[S_TASK_EXIT_STATUS] = static_cast<uint64_t>(status);
+      plugin.Call("slurm_spank_init");
+      LoadedPlugin::Give("telemetry-level", "2");
+      plugin.Call("slurm_spank_init_post_opt");
+      plugin.Call("slurm_spank_task_post_fork");
+      for (int i = 0; i < 3000 && !fs::exists(Path("gone")); ++i) ::usleep(10'000);
+      plugin.Call("slurm_spank_task_exit");
+      return true;
+    }));
+    const bool with_task = status == SIGKILL;
+    EXPECT_THAT(Read("state/n1.prom"),
+                testing::HasSubstr("failures_total{node=\"n1\",reason=\"killed\"} " +
+                                   std::string(with_task ? "0" : "1") + "\n"))
+        << status;
+    EXPECT_THAT(Read("log"),
+                testing::HasSubstr(with_task ? "daemon of step 7.batch was killed with the tasks"
+                                             : "it was killed, or ended without a word"));
+  }
+}
+
 // At level 3 the first task waits for the list of events, for 1 s; the end takes 1.8 s.
 TEST_F(Slurmstepd, ADaemonThatSendsAllTheWhileIsHeardForALimitedTime) {
   Write("sonde.conf", "");
