@@ -41,7 +41,7 @@ struct Key {
   std::string_view variable;
   std::string_view expected;
   bool (*set)(PluginConfig&, std::string_view);
-  // What sonde.conf does not watch, no variable watches.
+  // What sonde.conf switches off, no variable switches on.
   bool launch::SitePolicy::*watches = nullptr;
 };
 

@@ -56,7 +56,7 @@ Status ParseArguments(int argc, char** argv, PluginConfig& config);
 Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig& config);
 
 // Reads config.path, then SONDE_<KEY> in the environment. The site's rules are the file's alone,
-// and what the file does not watch (monitor_...) no variable watches. Only a file that
+// and what the file switches off (monitor_...) no variable switches on. Only a file that
 // plugstack.conf does not name may be missing: what the site decides is the defaults then.
 Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config);
 
