@@ -109,9 +109,12 @@ void Start(Context& context) {
   if (!daemon.started() && !started.ok()) Count(context, launch::FailureKind::kStart);
 }
 
-// To the log alone if nobody asked for the step to be watched.
+// To the log alone if nobody asked for the step to be watched. Where sonde.conf cannot be read
+// either nobody has: that would be a line for every step of everybody.
 void ComplainOfStep(const Context& context, uint32_t step, const Status& status) {
-  const auto tell = context.options.asked.level ? &slurm_error : &slurm_info;
+  const auto tell = context.options.asked.level  ? &slurm_error
+                    : context.config.rules_known ? &slurm_info
+                                                 : &slurm_debug;
   tell("sonde: no telemetry for step %s: %s", StepName(step).c_str(),
        std::string(status.message()).c_str());
 }

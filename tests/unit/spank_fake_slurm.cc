@@ -15,7 +15,8 @@ constexpr auto kDone = static_cast<spank_err_t>(ESPANK_SUCCESS);
 constexpr auto kFailed = static_cast<spank_err_t>(ESPANK_ERROR);
 
 // As Slurm does, whatever the descriptor is.
-void Say(const char* format, va_list arguments) {
+void Say(const char* level, const char* format, va_list arguments) {
+  ::dprintf(STDERR_FILENO, "%s", level);
   ::vdprintf(STDERR_FILENO, format, arguments);
   ::dprintf(STDERR_FILENO, "\n");
 }
@@ -83,12 +84,12 @@ bool LoadedPlugin::Give(const char* option, const char* value) {
 
 }  // namespace sonde
 
-#define SONDE_SAYS(name)               \
-  void name(const char* format, ...) { \
-    va_list arguments;                 \
-    va_start(arguments, format);       \
-    sonde::Say(format, arguments);     \
-    va_end(arguments);                 \
+#define SONDE_SAYS(name, level)           \
+  void name(const char* format, ...) {    \
+    va_list arguments;                    \
+    va_start(arguments, format);          \
+    sonde::Say(level, format, arguments); \
+    va_end(arguments);                    \
   }
 
 #pragma GCC visibility push(default)
@@ -100,11 +101,11 @@ int access(const char* path, int mode) noexcept {
   return ::faccessat(AT_FDCWD, path, mode, 0);
 }
 
-SONDE_SAYS(slurm_error)
-SONDE_SAYS(slurm_info)
-SONDE_SAYS(slurm_verbose)
-SONDE_SAYS(slurm_debug)
-SONDE_SAYS(slurm_spank_log)
+SONDE_SAYS(slurm_error, "")
+SONDE_SAYS(slurm_info, "")
+SONDE_SAYS(slurm_verbose, "")
+SONDE_SAYS(slurm_debug, "debug: ")
+SONDE_SAYS(slurm_spank_log, "")
 
 spank_context_t spank_context() { return sonde::Slurm().context; }
 const char* spank_strerror(spank_err_t) { return "an error"; }

@@ -196,8 +196,9 @@ TEST_F(Slurmstepd, ADaemonThatIsKilledWithItsTaskHasNotFailed) {
                                    std::string(with_task ? "0" : "1") + "\n"))
         << status;
     EXPECT_THAT(Read("log"),
-                testing::HasSubstr(with_task ? "daemon of step 7.batch was killed with the tasks"
-                                             : "it was killed, or ended without a word"));
+                testing::HasSubstr(
+                    with_task ? "debug: sonde: the daemon of step 7.batch was killed with the tasks"
+                              : "it was killed, or ended without a word"));
   }
 }
 
