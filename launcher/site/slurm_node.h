@@ -18,7 +18,7 @@ struct SlurmNode {
   // not known.
   uint32_t cores = 0;
   uint32_t specialized = 0;
-  // Whether several jobs may have the same core. They may where it is not known.
+  // Whether several jobs may have the same core, in turns too. They may where it is not known.
   bool cores_are_shared = true;
   std::string slurmd_pid_file = "/var/run/slurmd.pid";
 };
