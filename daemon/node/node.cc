@@ -162,6 +162,7 @@ void Node::LookForSuspension() {
                       .last = time,
                       .task = suspension_.first_rank()});
   blocks_.SetSuspended(holds);
+  if (recorder_.sampler().machine() != nullptr) recorder_.sampler().machine()->SetPaused(holds);
   log::Info("{}", remarks_.back().text);
 }
 

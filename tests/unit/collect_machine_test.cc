@@ -1,6 +1,9 @@
 // Energy meters and memory controllers: which a node has, and what is read of them.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/perf_event.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cmath>
@@ -169,6 +172,47 @@ TEST_F(Machine, EnergyHasTheScaleOfItsFile) {
                    100);
   EXPECT_DOUBLE_EQ(Value(source, "node_energy_joules_total{domain=\"package-1\",source=\"perf\"}"),
                    7);
+}
+
+TEST_F(Machine, WhileTheStepIsSuspendedNothingIsRead) {
+  Power();
+  MachineSource source(tree_.roots(), 3);
+  const Feed feeds[2];
+  source.Take(0, std::vector<int>{feeds[0].descriptor(), feeds[1].descriptor()});
+  constexpr char kPackage[] = "node_energy_joules_total{domain=\"package-0\",source=\"perf\"}";
+  feeds[0].SayWords({uint64_t{100} << 32, 1, 1});
+  source.SetPaused(true);
+  source.Sample(kSecond);
+  EXPECT_THAT(Value(source, kPackage), IsNan());
+  source.SetPaused(false);
+  source.Sample(2 * kSecond);
+  EXPECT_DOUBLE_EQ(Value(source, kPackage), 100);
+}
+
+// A software event of the test itself in the place of the node's.
+TEST_F(Machine, WhileTheStepIsSuspendedNothingIsCounted) {
+  Power();
+  MachineSource source(tree_.roots(), 3);
+  perf_event_attr attributes{};
+  attributes.size = sizeof(attributes);
+  attributes.type = PERF_TYPE_SOFTWARE;
+  attributes.config = PERF_COUNT_SW_TASK_CLOCK;
+  attributes.read_format = PERF_FORMAT_TOTAL_TIME_ENABLED | PERF_FORMAT_TOTAL_TIME_RUNNING;
+  attributes.exclude_kernel = 1;
+  const auto fd = static_cast<int>(
+      ::syscall(SYS_perf_event_open, &attributes, 0, -1, -1, PERF_FLAG_FD_CLOEXEC));
+  if (fd < 0) GTEST_SKIP() << "this machine has no perf events for the test";
+  source.Take(0, std::vector<int>{fd, -ENODEV});
+  const auto enabled = [fd] {
+    uint64_t words[3] = {};
+    EXPECT_EQ(::read(fd, words, sizeof(words)), static_cast<ssize_t>(sizeof(words)));
+    return words[1];
+  };
+  source.SetPaused(true);
+  const uint64_t before = enabled();
+  EXPECT_EQ(enabled(), before);
+  source.SetPaused(false);
+  EXPECT_GT(enabled(), before);
 }
 
 TEST_F(Machine, APartOfASumIsMissingAndToldOnce) {

@@ -1,6 +1,8 @@
 #include "daemon/collect/counters/machine_source.h"
 
 #include <fmt/core.h>
+#include <linux/perf_event.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -97,9 +99,15 @@ size_t MachineSource::SeriesOf(const MachineCounter& counter) {
   return series_.size() - 1;
 }
 
+void MachineSource::SetPaused(bool paused) {
+  paused_ = paused;
+  const unsigned long request = paused ? PERF_EVENT_IOC_DISABLE : PERF_EVENT_IOC_ENABLE;
+  for (const Opened& counter : opened_) ioctl(counter.fd.get(), request, 0);
+}
+
 void MachineSource::Sample(Nanos now) {
   // By whole seconds, so that all nodes read at the same ticks.
-  if (!opened_.empty() && now / kSecond != read_at_ / kSecond) return ReadAll(now);
+  if (!paused_ && !opened_.empty() && now / kSecond != read_at_ / kSecond) return ReadAll(now);
   std::fill(values_.begin(), values_.end(), kMissing);
 }
 

@@ -30,6 +30,8 @@ class MachineSource final : public Source {
   void Take(size_t first, std::span<const int> descriptors);
   // The step may not have these counters.
   void Refuse();
+  // While the step is suspended the node may be another's: nothing is counted, and nothing read.
+  void SetPaused(bool paused);
 
   std::string_view name() const override { return "machine"; }
   Group group() const override { return Group::kOs; }
@@ -52,6 +54,7 @@ class MachineSource final : public Source {
   std::vector<bool> whole_;  // by series: all of its counters were opened
   Nanos read_at_ = 0;
   bool refused_ = false;
+  bool paused_ = false;
 };
 
 std::vector<MetricDecl> MachineMetrics();
