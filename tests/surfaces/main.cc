@@ -2,7 +2,7 @@
 // every surface is compared with models that know no code of the product's (plan.h, rows.h,
 // algebra.h).
 //
-//   surfaces [--seeds FIRST-LAST | --seed N] [--all]
+//   surfaces [--seeds FIRST-LAST | --seed N]
 //
 // A seed that differs is printed, with what differs, and gives the same again by itself.
 #include <fmt/core.h>
@@ -48,11 +48,10 @@ bool AnyStuck(const StepPlan& plan, size_t tick) {
 class Campaign {
  public:
   // `tells`: what the step is.
-  Campaign(const Classes& classes, Tally& tally, bool tells)
-      : classes_(classes), tally_(tally), tells_(tells) {}
+  Campaign(Tally& tally, bool tells) : tally_(tally), tells_(tells) {}
 
   void Run(uint64_t seed) {
-    const StepPlan plan = MakePlan(seed, classes_);
+    const StepPlan plan = MakePlan(seed);
     if (tells_) Tell(plan);
     const TempDir dir(TempDir::Memory());
     Rows rows(plan);
@@ -145,7 +144,6 @@ class Campaign {
     }
   }
 
-  const Classes classes_;
   Tally& tally_;
   const bool tells_;
 };
@@ -153,7 +151,6 @@ class Campaign {
 struct Arguments {
   uint64_t first = 1;
   uint64_t last = 100;
-  Classes classes;
   bool good = true;
 };
 
@@ -167,9 +164,7 @@ Arguments Read(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string_view option = argv[i];
     const std::string_view value = i + 1 < argc ? argv[i + 1] : "";
-    if (option == "--all") {
-      arguments.classes.rows = true;
-    } else if (option == "--seed" && ReadNumber(value, arguments.first)) {
+    if (option == "--seed" && ReadNumber(value, arguments.first)) {
       arguments.last = arguments.first;
       ++i;
     } else if (const size_t dash = value.find('-');
@@ -187,12 +182,12 @@ Arguments Read(int argc, char** argv) {
 int Main(int argc, char** argv) {
   const Arguments arguments = Read(argc, argv);
   if (!arguments.good) {
-    fmt::print(stderr, "usage: surfaces [--seeds FIRST-LAST | --seed N] [--all]\n");
+    fmt::print(stderr, "usage: surfaces [--seeds FIRST-LAST | --seed N]\n");
     return 2;
   }
   log::Discard("surfaces");
   Tally tally;
-  Campaign campaign(arguments.classes, tally, arguments.first == arguments.last);
+  Campaign campaign(tally, arguments.first == arguments.last);
   uint64_t seeds = 0;
   uint64_t wrong = 0;
   for (uint64_t seed = arguments.first; seed <= arguments.last; ++seed, ++seeds) {

@@ -56,9 +56,7 @@ std::vector<SeriesPlan> AllSeries() {
 
 class Planner {
  public:
-  Planner(uint64_t seed, const Classes& classes) : classes_(classes), chance_(seed) {
-    plan_.seed = seed;
-  }
+  explicit Planner(uint64_t seed) : chance_(seed) { plan_.seed = seed; }
 
   StepPlan Make() {
     MakeTicks();
@@ -133,7 +131,7 @@ class Planner {
 
   void DrawTrouble() {
     plan_.fails = chance_.Of(4);
-    troubled_ = (!many_ || classes_.rows) && !chance_.Of(3);
+    troubled_ = !chance_.Of(3);
     comes_and_goes_ = troubled_ && chance_.Of(2);
     // Messages of short periods hold several ticks (Relay::kBatch): then nothing is late in them.
     misses_ = troubled_ && plan_.period >= 500 * kMillisecond && !chance_.Of(3);
@@ -270,7 +268,6 @@ class Planner {
     plan_.clock_by = chance_.Of(2) ? by : -by;
   }
 
-  const Classes classes_;
   Chance chance_;
   StepPlan plan_;
   bool many_ = false;  // more than 64 nodes
@@ -282,6 +279,6 @@ class Planner {
 
 }  // namespace
 
-StepPlan MakePlan(uint64_t seed, const Classes& classes) { return Planner(seed, classes).Make(); }
+StepPlan MakePlan(uint64_t seed) { return Planner(seed).Make(); }
 
 }  // namespace sonde::surfaces

@@ -20,13 +20,6 @@ namespace sonde::surfaces {
 
 inline constexpr uint32_t kNobody = 0xffffffff;
 
-// What may happen in a step.
-struct Classes {
-  // Where the rows of the whole step answer, of a running step or one of more than 64 nodes, nodes
-  // come and go or miss ticks; and a running step is asked by host though nodes have ended.
-  bool rows = false;
-};
-
 struct SeriesPlan {
   Series series;          // without the tags host and task
   bool of_tasks = false;  // each task has one
@@ -97,6 +90,6 @@ class Chance {
   std::mt19937_64 random_;
 };
 
-StepPlan MakePlan(uint64_t seed, const Classes& classes);
+StepPlan MakePlan(uint64_t seed);
 
 }  // namespace sonde::surfaces
