@@ -91,16 +91,21 @@ Figure FigureOf(const Scene& scene, size_t series) {
   return figure;
 }
 
-Json AskFor(const Scene& scene, const std::string& path, const Params& params) {
+// Nothing if the answer is an error or has no such member, which differs.
+std::optional<Json> AskFor(const Scene& scene, const std::string& path, const Params& params,
+                           const std::string& member) {
   std::string text;
   for (const auto& [name, value] : params) text += "&" + name + "=" + value;
   scene.tally.Ask(path + (scene.running ? " (running)" : ""), text);
   const Shown shown = Get(scene, path, params);
   if (shown.status != 200) {
     scene.tally.Differ(fmt::format("status {}: {}", shown.status, shown.body));
-    return Json::Parse("{}");
+    return {};
   }
-  return Json::Parse(shown.body);
+  const Json answer = Json::Parse(shown.body);
+  if (answer.Has(member)) return answer[member];
+  scene.tally.Differ("no member '" + member + "'");
+  return {};
 }
 
 std::string Name(const Scene& scene, size_t series) {
@@ -112,9 +117,9 @@ void CompareOwner(const Scene& scene, const std::string& at, const Extreme& expe
                   const Json& owner) {
   scene.tally.Compare(at + ".node", static_cast<double>(expected.daemon), owner["node"].number());
   scene.tally.Compare(at + ".host", scene.plan.daemons[expected.daemon].host, owner["host"].text());
-  if (expected.task != kNobody) {
-    scene.tally.Compare(at + ".rank", static_cast<double>(expected.task), owner["rank"].number());
-  }
+  const double rank = owner.Has("rank") ? owner["rank"].number() : std::nan("");
+  const double task = expected.task == kNobody ? std::nan("") : static_cast<double>(expected.task);
+  scene.tally.Compare(at + ".rank", task, rank);
 }
 
 void CompareEntry(const Scene& scene, const std::string& name, const Figure& figure,
@@ -136,11 +141,12 @@ void CompareEntry(const Scene& scene, const std::string& name, const Figure& fig
 }
 
 void CheckProfile(const Scene& scene, const std::map<size_t, Figure>& figures) {
-  const Json answer = AskFor(scene, "/api/v1/profile", {{"job", scene.job}});
-  if (!answer.Has("footprint")) return;
+  const auto footprint = AskFor(scene, "/api/v1/profile", {{"job", scene.job}}, "footprint");
+  if (!footprint) return;
   std::map<std::string, const Json*> shown;
-  for (const Json& entry : answer["footprint"].items()) {
-    shown[NameWith(entry["metric"].text(), TagsOf(entry["tags"]))] = &entry;
+  for (const Json& entry : footprint->items()) {
+    const std::string name = NameWith(entry["metric"].text(), TagsOf(entry["tags"]));
+    if (!shown.emplace(name, &entry).second) scene.tally.Differ("two entries of " + name);
   }
   for (const auto& [series, figure] : figures) {
     const SeriesPlan& plan = scene.plan.series[series];
@@ -149,13 +155,21 @@ void CheckProfile(const Scene& scene, const std::map<size_t, Figure>& figures) {
       scene.tally.Differ("no entry of " + Name(scene, series));
     } else {
       CompareEntry(scene, Name(scene, series), figure, *at->second);
+      shown.erase(at);
     }
+  }
+  for (const auto& [name, entry] : shown) {
+    if (name.starts_with("sonde_")) continue;  // what the daemons say of themselves
+    scene.tally.Differ("an entry of " + name + " that nobody expects");
   }
 }
 
 void CheckMetrics(const Scene& scene, const std::map<size_t, Figure>& figures) {
   scene.tally.Ask(scene.running ? "/metrics (running)" : "/metrics", "");
   const Shown shown = Get(scene, "/metrics", {{"job", scene.job}});
+  if (shown.status != 200) {
+    return scene.tally.Differ(fmt::format("status {}: {}", shown.status, shown.body));
+  }
   const std::map<std::string, double> samples = ReadExposition(shown.body);
   const auto compare = [&](std::string name, LineTags tags, const Number& expected) {
     std::replace(name.begin(), name.end(), '.', '_');
@@ -178,11 +192,12 @@ void CheckMetrics(const Scene& scene, const std::map<size_t, Figure>& figures) {
 }
 
 void CheckSnapshot(const Scene& scene, const std::map<size_t, Figure>& figures) {
-  const Json answer = AskFor(scene, "/job", {{"job", scene.job}});
-  if (!answer.Has("counters")) return;
+  const auto counters = AskFor(scene, "/job", {{"job", scene.job}}, "counters");
+  if (!counters) return;
   std::map<std::string, const Json*> shown;
-  for (const Json& counter : answer["counters"].items()) {
-    shown[counter["name"].text()] = &counter["ctype"];
+  for (const Json& counter : counters->items()) {
+    const std::string& name = counter["name"].text();
+    if (!shown.emplace(name, &counter["ctype"]).second) scene.tally.Differ("two of " + name);
   }
   for (const auto& [series, figure] : figures) {
     const std::string name = Name(scene, series);

@@ -40,7 +40,8 @@ void CompareRow(const Scene& scene, const Json& tick, const Rows::Row& row) {
   for (const Json& series : tick["series"].items()) {
     const std::string& metric = series["metric"].text();
     if (metric.starts_with("sonde_")) continue;  // what the daemons say of themselves
-    shown[NameWith(metric, TagsOf(series["tags"]))] = &series;
+    const std::string name = NameWith(metric, TagsOf(series["tags"]));
+    if (!shown.emplace(name, &series).second) scene.tally.Differ(at + "two of " + name);
   }
   for (const auto& [s, entries] : row.values) {
     const SeriesPlan& plan = scene.plan.series[s];
@@ -82,12 +83,14 @@ class Asked {
 
   void Compare(const Json& tick, size_t index) const {
     const Nanos time = TimeOf(tick);
+    const std::string at = At(scene_, time) + text_ + " ";
     std::map<std::string, double> shown;
     for (const Json& result : tick["queries"].items()) {
       if (result["index"].number() != static_cast<double>(index)) continue;
-      shown[NameOf(TagsOf(result["tags"]), q_, way_)] = result["value"].number();
+      const std::string name = NameOf(TagsOf(result["tags"]), q_, way_);
+      const bool is_new = shown.emplace(name, result["value"].number()).second;
+      if (!is_new) scene_.tally.Differ(at + "two values of " + name);
     }
-    const std::string at = At(scene_, time) + text_ + " ";
     for (const Result& result : results_) {
       const auto point = result.points.find(time);
       if (point == result.points.end()) continue;

@@ -140,7 +140,9 @@ std::map<std::string, double> ReadExposition(std::string_view text) {
   for (std::string line; std::getline(lines, line);) {
     if (line.empty() || line[0] == '#') continue;
     const size_t blank = line.rfind(' ');
-    samples[Name(line.substr(0, blank))] = std::strtod(line.c_str() + blank, nullptr);
+    const std::string name = Name(line.substr(0, blank));
+    const bool is_new = samples.emplace(name, std::strtod(line.c_str() + blank, nullptr)).second;
+    if (!is_new) throw std::runtime_error("two samples of " + name);
   }
   return samples;
 }
@@ -152,8 +154,12 @@ std::map<std::string, std::map<Nanos, double>> ReadOpenMetrics(std::string_view 
     if (line.empty() || line[0] == '#') continue;
     const size_t time = line.rfind(' ');
     const size_t value = line.rfind(' ', time - 1);
-    samples[Name(line.substr(0, value))][NanosOf(line.substr(time + 1))] =
-        std::strtod(line.c_str() + value, nullptr);
+    const std::string name = Name(line.substr(0, value));
+    const bool is_new =
+        samples[name]
+            .emplace(NanosOf(line.substr(time + 1)), std::strtod(line.c_str() + value, nullptr))
+            .second;
+    if (!is_new) throw std::runtime_error("two samples of one time of " + name);
   }
   return samples;
 }

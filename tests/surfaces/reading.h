@@ -39,8 +39,8 @@ class Json {
 
 LineTags TagsOf(const Json& object);
 
-// Samples by their name and tags, as name{a="1",b="2"}; of several the last. `times`: of
-// OpenMetrics files, which have one sample for each time.
+// Samples by their name and tags, as name{a="1",b="2"}; of OpenMetrics files one for each time.
+// Throws std::runtime_error where there are two.
 std::map<std::string, double> ReadExposition(std::string_view text);
 std::map<std::string, std::map<Nanos, double>> ReadOpenMetrics(std::string_view text);
 // Columns by their names; empty cells are left out.

@@ -77,6 +77,9 @@ void CompareNodes(const Scene& scene, const Json& nodes) {
     compare("memory_total_bytes", LastOf(total, host));
     compare("network_received_bytes", LastOf(received, host));
   }
+  for (const std::string& host : HostsOf(scene)) {
+    if (!seen.contains(host)) scene.tally.Differ("no row of " + host);
+  }
 }
 
 void CompareSummary(const Scene& scene, const std::map<size_t, Figure>& figures,

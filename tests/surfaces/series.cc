@@ -40,7 +40,11 @@ class SeriesCheck {
     for (const auto& [tags, points] : expected_) {
       scene_.tally.Differ("no line for " + NameWith("", tags));
     }
-    if (!by_host_ && !scene_.running) CompareNodes();
+    if (answer_.Has("nodes") == by_host_) {
+      scene_.tally.Differ(by_host_ ? "'nodes' with by=host" : "no 'nodes'");
+    } else if (!by_host_) {
+      CompareNodes();
+    }
   }
 
  private:
@@ -143,17 +147,21 @@ class SeriesCheck {
     const bool known = host >= 0 && host < static_cast<double>(hosts_.size());
     scene_.tally.Compare(at + which + "_host", expected.host,
                          known ? hosts_[static_cast<size_t>(host)] : "nobody");
-    if (!line.Has(which + "_rank")) return;
+    const bool of_tasks = expected.task >= 0;
+    if (line.Has(which + "_rank") != of_tasks) {
+      return scene_.tally.Differ(at + (of_tasks ? "no " : "a column ") + which + "_rank");
+    }
+    if (!of_tasks) return;
     scene_.tally.Compare(at + which + "_rank", static_cast<double>(expected.task),
                          line[which + "_rank"][i].number());
   }
 
   // The fewest that any tick of an interval has, where there are ticks.
   void CompareNodes() {
-    if (!answer_.Has("nodes")) return;
     std::map<Nanos, size_t> fewest;
     const auto& rows = scene_.rows.rows();
-    const Nanos last = std::prev(rows.end(), 2)->first;  // before the last row, which is of no tick
+    // A step that has ended has a last row which is of no tick.
+    const Nanos last = std::prev(rows.end(), scene_.running ? 1 : 2)->first;
     for (const Nanos tick : scene_.plan.ticks) {
       if (tick < rows.begin()->first || tick > last) continue;
       const auto row = rows.find(tick);
