@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <functional>
 #include <iterator>
+#include <map>
 #include <numeric>
+#include <string_view>
 #include <utility>
 
 #include "core/log.h"
@@ -153,11 +155,14 @@ bool IsAnswered(AnswerWay way, const Result<web::Answer>& answer) {
 }
 
 // How many nodes an answer from what is stored is of: a lost node's record stops, and of a running
-// step, whose head has not answered, nobody knows what the record lacks.
+// step, whose head has not answered, nobody knows what the record lacks. A host is one node, also
+// where its daemon was started anew: the newest counts, as for the head (CountHosts).
 uint32_t NodesStored(const ProfileEntry& step) {
   if (step.running) return 0;
-  return static_cast<uint32_t>(std::count_if(step.job.nodes.begin(), step.job.nodes.end(),
-                                             [](const NodeInfo& node) { return !node.lost; }));
+  std::map<std::pair<std::string_view, std::string_view>, bool> lost;
+  for (const NodeInfo& node : step.job.nodes) lost[{node.job, node.host}] = node.lost;
+  return static_cast<uint32_t>(
+      std::count_if(lost.begin(), lost.end(), [](const auto& host) { return !host.second; }));
 }
 
 // What a step's part says of its nodes is said of the whole answer.

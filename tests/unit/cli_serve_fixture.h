@@ -27,10 +27,16 @@ class ServeTest : public testing::Test {
     Finish("123", kTestStart);
     Finish("124", kTestStart + 3600 * kSecond);
   }
-  // Its points are so much after whole seconds.
-  void Finish(const std::string& id, Nanos start, Nanos after = 0, bool lost = false) {
+  // Its points are so much after whole seconds. `lost`: the second node; `anew`: the first node's
+  // daemon was started a second time.
+  void Finish(const std::string& id, Nanos start, Nanos after = 0, bool lost = false,
+              bool anew = false) {
     JobDescription job = TestJob(id, start);
     job.nodes.back().lost = lost;
+    if (anew) {
+      job.nodes.push_back(job.nodes.front());
+      job.nodes.front().left = job.nodes.back().joined = start + 10 * kSecond;
+    }
     auto live = LiveArchive::Create(root(), job);
     ASSERT_TRUE(live.ok()) << live.status().message();
     const int first = static_cast<int>((start - kTestStart) / kSecond);

@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <fstream>
+#include <utility>
 
 #include "core/log.h"
 #include "profiles/archive/ask_keeper.h"
@@ -96,6 +97,19 @@ TEST_F(ServeTest, ALostNodesRecordIsNotWhole) {
     ASSERT_TRUE(answer.ok()) << answer.status().message();
     EXPECT_EQ(answer->nodes_answered, 1u);
     EXPECT_EQ(answer->nodes_expected, 2u);
+  }
+}
+
+// The two daemons of a host are one node, so they do not make up for one that is lost.
+TEST_F(ServeTest, AHostIsOneNodeThoughItsDaemonWasStartedAnew) {
+  Finish("125", kTestStart, 0, /*lost=*/false, /*anew=*/true);
+  Finish("126", kTestStart, 0, /*lost=*/true, /*anew=*/true);
+  const auto source = OpenSource();
+  for (const auto& [job, answered] : {std::pair("125.0", 2u), {"126.0", 1u}}) {
+    const Result<web::Answer> answer = Ask(*source, Memory(job));
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    EXPECT_EQ(answer->nodes_answered, answered) << job;
+    EXPECT_EQ(answer->nodes_expected, 2u) << job;
   }
 }
 
