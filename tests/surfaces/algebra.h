@@ -9,6 +9,7 @@
 // Thread safety: values, and functions without state.
 #pragma once
 
+#include <cmath>
 #include <map>
 #include <optional>
 #include <set>
@@ -26,6 +27,13 @@ struct Number {
   // What it is without that which lies behind the newest row; NaN: nothing, there is no number
   // then.
   std::optional<double> earlier = {};
+  // What the rows of the whole step alone give, where these may answer; NaN: nothing.
+  std::optional<double> of_rows = {};
+  double error_of_rows = 0;
+
+  bool may_be_absent() const {
+    return (earlier && std::isnan(*earlier)) || (of_rows && std::isnan(*of_rows));
+  }
 };
 
 using LineTags = std::map<std::string, std::string>;

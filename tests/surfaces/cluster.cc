@@ -28,6 +28,8 @@ namespace {
 using tree::Type;
 
 constexpr Nanos kAway = 3 * kSecond;  // how long the head waits for a node (Nodes)
+// For an answer it waits hardly at all: the step would go on meanwhile, and other than planned.
+constexpr Nanos kPatience = kMicrosecond;
 
 void Check(const Status& status, const char* what) {
   if (!status.ok()) throw std::runtime_error(fmt::format("{}: {}", what, status.message()));
@@ -260,9 +262,13 @@ class Cluster::Rep final : private head::RowPath::Owner {
   const web::DataSource& source() const { return *source_; }
   const Clock& clock() const { return clock_; }
   Profile profile() const { return record_.Snapshot(); }
-  bool any_away() const { return !away_.empty(); }
+  std::vector<NodeState> states() const {
+    std::vector<NodeState> states;
+    for (uint32_t i = 0; i < nodes_.size(); ++i) states.push_back(StateOf(i));
+    return states;
+  }
 
-  void Run(const std::function<void(size_t tick)>& ask) {
+  void Run(const std::function<void()>& ask) {
     for (size_t i = 0; i < plan_.ticks.size(); ++i) {
       const Nanos tick = plan_.ticks[i];
       BetweenTicks(tick - 1);
@@ -276,7 +282,7 @@ class Cluster::Rep final : private head::RowPath::Owner {
       LoseNodes();
       Pulse();
       AdvanceTo(tick + plan_.period * 2 / 5);
-      if (std::count(plan_.asked_after.begin(), plan_.asked_after.end(), i) > 0) ask(i);
+      if (std::count(plan_.asked_after.begin(), plan_.asked_after.end(), i) > 0) ask();
     }
     // What is stuck comes at last, and those end that have not yet.
     for (const auto& wire : wires_) wire->stuck = false;
@@ -297,6 +303,11 @@ class Cluster::Rep final : private head::RowPath::Owner {
     Check(OpenArchive(archive_).status(), "take the profile in");
   }
 
+  void LosePatience() {
+    machine_.steady += kPatience;
+    Settle();
+  }
+
   // Messages arrive in the order of the daemons, until there are none, and what is due is done.
   void Settle() {
     for (bool any = true; any;) {
@@ -313,7 +324,7 @@ class Cluster::Rep final : private head::RowPath::Owner {
    public:
     explicit AskedNodes(Rep& rep) : rep_(rep) {}
     void Ask(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) override {
-      rep_.queries_.Ask({++rep_.questions_, std::move(spec), std::move(grid), 2 * kSecond},
+      rep_.queries_.Ask({++rep_.questions_, std::move(spec), std::move(grid), kPatience},
                         rep_.rows_.children().Active(), {}, std::move(done));
     }
     void PauseCounters(bool) override {}
@@ -383,6 +394,13 @@ class Cluster::Rep final : private head::RowPath::Owner {
   }
 
   bool joined(uint32_t node) const { return node < joined_; }
+
+  NodeState StateOf(uint32_t node) const {
+    if (!joined(node)) return NodeState::kToCome;
+    if (nodes_[node]->here()) return wires_[node]->stuck ? NodeState::kSilent : NodeState::kHere;
+    if (nodes_[node]->ended()) return NodeState::kEnded;
+    return away_.contains(node) ? NodeState::kSilent : NodeState::kLost;
+  }
 
   void Join(uint32_t node) {
     ++joined_;
@@ -541,12 +559,13 @@ Cluster::Cluster(const StepPlan& plan, std::string archive, Witness& witness)
     : rep_(std::make_unique<Rep>(plan, std::move(archive), witness)) {}
 Cluster::~Cluster() = default;
 
-void Cluster::Run(const std::function<void(size_t tick)>& ask) { rep_->Run(ask); }
+void Cluster::Run(const std::function<void()>& ask) { rep_->Run(ask); }
 void Cluster::Finish() { rep_->Finish(); }
 const web::DataSource& Cluster::source() const { return rep_->source(); }
-bool Cluster::any_away() const { return rep_->any_away(); }
+std::vector<NodeState> Cluster::states() const { return rep_->states(); }
 const Clock& Cluster::clock() const { return rep_->clock(); }
 void Cluster::Settle() { rep_->Settle(); }
+void Cluster::LosePatience() { rep_->LosePatience(); }
 Profile Cluster::profile() const { return rep_->profile(); }
 
 }  // namespace sonde::surfaces

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "profiles/archive/archive.h"
 #include "tests/surfaces/plan.h"
@@ -31,6 +32,15 @@ class Witness {
   virtual void OnRow(Nanos tick) = 0;
 };
 
+// A daemon, as the head can know it.
+enum class NodeState {
+  kToCome,
+  kHere,
+  kSilent,  // it does not answer: its link is stuck, or gone and the head still waits for it
+  kEnded,
+  kLost,
+};
+
 class Cluster {
  public:
   // `archive`: a directory.
@@ -38,17 +48,19 @@ class Cluster {
   ~Cluster();
 
   // Runs the step to its end; `ask` is called when it is to be asked.
-  void Run(const std::function<void(size_t tick)>& ask);
+  void Run(const std::function<void()>& ask);
   // Seals the profile and has the archive take it in.
   void Finish();
 
   // The head's, while the step runs, and its time.
   const web::DataSource& source() const;
   const Clock& clock() const;
-  // Whether a node's link is gone and the head still waits for the node.
-  bool any_away() const;
+  // By the plan's daemons.
+  std::vector<NodeState> states() const;
   // Lets everything that is under way arrive, such as what nodes answer.
   void Settle();
+  // And has the head wait no longer for answers that do not come.
+  void LosePatience();
 
   // Once it is finished.
   Profile profile() const;

@@ -242,7 +242,6 @@ void CheckFigures(const Scene& scene) {
 
 // The last value of each task of the last 25 s, or of 3 periods, on each node by the reduction.
 void CheckNodeMetrics(const Scene& scene) {
-  if (!scene.nodes_answer) return;
   scene.tally.Ask(scene.running ? "/metrics?scope=node (running)" : "/metrics?scope=node", "");
   const Shown shown = Get(scene, "/metrics", {{"job", scene.job}, {"scope", "node"}});
   if (shown.status != 200) {
@@ -252,7 +251,10 @@ void CheckNodeMetrics(const Scene& scene) {
   const std::map<size_t, Figure> figures = FiguresOf(scene);
   for (size_t s = 0; s < scene.plan.series.size(); ++s) {
     // What is in no row yet is not known to be measured.
-    if (!figures.contains(s)) continue;
+    if (!figures.contains(s)) {
+      scene.tally.Skip("metrics in no row yet");
+      continue;
+    }
     const SeriesPlan& plan = scene.plan.series[s];
     Question q;
     q.metric = plan.series.metric.name;

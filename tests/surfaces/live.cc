@@ -76,7 +76,13 @@ class Asked {
     if (q_.rate) q_.start -= kSlow + scene_.plan.period;
     q_.end = scene_.rows.newest() + 1;
     way_ = WayOf(scene_, q_);
+    if (way_ == Way::kUnknown) scene_.tally.Skip(kSwapped);
     if (way_ == Way::kUnknown) return false;
+    // Rows alone may answer, and the event does not say so.
+    if (way_ == Way::kWhole && AnySilent(scene_)) {
+      scene_.tally.Skip("values of /api/live while a node does not answer");
+      return false;
+    }
     results_ = surfaces::Expect(scene_, q_, way_);
     return true;
   }

@@ -35,16 +35,6 @@ class Ended final : public Clock {
   const Nanos end_;
 };
 
-bool AnyStuck(const StepPlan& plan, size_t tick) {
-  for (const Daemon& daemon : plan.daemons) {
-    if (daemon.stuck_for > 0 && tick >= daemon.stuck_from &&
-        tick < daemon.stuck_from + daemon.stuck_for) {
-      return true;
-    }
-  }
-  return false;
-}
-
 class Campaign {
  public:
   // `tells`: what the step is.
@@ -58,27 +48,27 @@ class Campaign {
     Cluster cluster(plan, dir.path(), rows);
     rows.UseClock(cluster.clock());
     Chance chance(seed ^ 0xa5c);
-    cluster.Run([&](size_t tick) { AskRunning(plan, rows, cluster, chance, tick); });
+    cluster.Run([&] { AskRunning(plan, rows, cluster, chance); });
     cluster.Finish();
     AskEnded(plan, rows, cluster, chance, dir.path());
   }
 
  private:
-  void AskRunning(const StepPlan& plan, const Rows& rows, Cluster& cluster, Chance& chance,
-                  size_t tick) {
-    Scene scene{.plan = plan,
-                .rows = rows,
-                .chance = chance,
-                .tally = tally_,
-                .source = cluster.source(),
-                .clock = cluster.clock(),
-                .settle = [&] { cluster.Settle(); },
-                .job = cluster.profile().job.id.ToString(),
-                .start = plan.start,
-                .end = cluster.clock().Now(),
-                .running = true};
-    scene.nodes_answer = !AnyStuck(plan, tick) && !cluster.any_away();
-    if (rows.rows().empty()) return;
+  void AskRunning(const StepPlan& plan, const Rows& rows, Cluster& cluster, Chance& chance) {
+    const Scene scene{.plan = plan,
+                      .rows = rows,
+                      .chance = chance,
+                      .tally = tally_,
+                      .source = cluster.source(),
+                      .clock = cluster.clock(),
+                      .settle = [&] { cluster.Settle(); },
+                      .lose_patience = [&] { cluster.LosePatience(); },
+                      .job = cluster.profile().job.id.ToString(),
+                      .start = plan.start,
+                      .end = cluster.clock().Now(),
+                      .running = true,
+                      .states = cluster.states()};
+    if (rows.rows().empty()) return tally_.Skip("before the first row");
     CheckOpenTsdb(scene, 8);
     CheckSeries(scene);
     CheckTraces(scene);
@@ -100,9 +90,11 @@ class Campaign {
                 .source = source,
                 .clock = clock,
                 .settle = [] {},
+                .lose_patience = [] {},
                 .job = job.id.ToString(),
                 .start = job.start,
-                .end = job.end};
+                .end = job.end,
+                .states = cluster.states()};
     scene.archive = *Archive::Open(root);
     const auto found = scene.archive->Find(job.id);
     if (!found.ok() || found->size() != 1) return tally_.Differ("the archive has no such step");
@@ -206,9 +198,14 @@ int Main(int argc, char** argv) {
     }
     tally.Forget();
   }
-  fmt::print("{} steps (seeds {} to {}), {} questions, {} numbers, {} differences in {} steps\n",
+  std::string skipped;
+  for (const auto& [why, times] : tally.skipped()) {
+    skipped += fmt::format("{}{} ({})", skipped.empty() ? "" : ", ", times, why);
+  }
+  fmt::print("{} steps (seeds {} to {}), {} questions, {} numbers, {} differences in {} steps; ",
              seeds, arguments.first, arguments.last, tally.questions(), tally.numbers(),
              tally.differences(), wrong);
+  fmt::print("not compared: {}\n", skipped.empty() ? "nothing" : skipped);
   return tally.differences() == 0 ? 0 : 1;
 }
 

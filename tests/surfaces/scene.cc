@@ -21,6 +21,7 @@ namespace {
 
 // Only a failure lasts so long, however busy the machine is.
 constexpr std::chrono::seconds kPatience{30};
+constexpr int kMostRounds = 1000;  // of questions to the nodes, for one answer
 
 }  // namespace
 
@@ -34,6 +35,10 @@ std::optional<T> Await(const Scene& scene,
   std::future<T> future = promise->get_future();
   ask([promise](T answer) { promise->set_value(std::move(answer)); });
   scene.settle();
+  for (int i = 0; i < kMostRounds && AnySilent(scene); ++i) {
+    if (future.wait_for(std::chrono::seconds(0)) == std::future_status::ready) break;
+    scene.lose_patience();
+  }
   if (future.wait_for(kPatience) == std::future_status::ready) return future.get();
   scene.tally.Differ("no answer");
   return {};
@@ -69,7 +74,13 @@ Shown Get(const Scene& scene, const std::string& path, Params params) {
   if (!response) return {};
   while (response->next && response->next(response->body)) {
   }
-  return {response->status, std::move(response->body)};
+  Shown shown{response->status, std::move(response->body)};
+  for (const auto& [name, value] : response->headers) {
+    if (name == "Sonde-Rows-Only") shown.rows_only = true;
+    if (name == "Sonde-Nodes-Answered") shown.nodes_answered = std::stod(value);
+    if (name == "Sonde-Nodes-Expected") shown.nodes_expected = std::stod(value);
+  }
+  return shown;
 }
 
 std::vector<Event> GetEvents(const Scene& scene, const std::string& path, Params params) {
@@ -147,9 +158,11 @@ std::vector<std::string> HostsOf(const Scene& scene) {
   return {hosts.begin(), hosts.end()};
 }
 
-std::vector<Line> LinesOf(const Scene& scene, const std::string& metric, Points points) {
+std::vector<Line> LinesOf(const Scene& scene, const std::string& metric, Points points, Who who) {
   std::map<LineTags, Line> lines;
-  for (const Daemon& daemon : scene.plan.daemons) {
+  for (size_t d = 0; d < scene.plan.daemons.size(); ++d) {
+    const Daemon& daemon = scene.plan.daemons[d];
+    if (who == Who::kWhoAnswers && scene.states[d] == NodeState::kSilent) continue;
     for (size_t c = 0; c < daemon.columns.size(); ++c) {
       const SeriesPlan& series = scene.plan.series[daemon.columns[c].series];
       if (series.series.metric.name != metric) continue;
@@ -261,7 +274,7 @@ void AllowForRows(const Question& q, const std::vector<Line>& lines, std::vector
 // What a running step's answer lacks of that which lies behind the newest row. It has it where the
 // nodes are asked about these times.
 void AllowForNewest(const Scene& scene, const Question& q, std::vector<Result>& results) {
-  std::vector<Line> lines = LinesOf(scene, q.metric, Points::kAll);
+  std::vector<Line> lines = LinesOf(scene, q.metric, Points::kAll, Who::kAll);
   for (Line& line : lines) {
     std::erase_if(line.points,
                   [&](const auto& point) { return point.first > scene.rows.newest(); });
@@ -294,14 +307,14 @@ LineTags GroupOf(const LineTags& tags, const Question& q) {
 // A gauge that could not be read at the very tick at which another one could again: rows have only
 // the number of values, and do not tell that a series came and another went.
 bool AnySwapped(const Scene& scene, const std::string& metric) {
-  using Who = std::set<std::pair<uint32_t, uint32_t>>;
-  std::map<size_t, Who> before;
+  using Owners = std::set<std::pair<uint32_t, uint32_t>>;
+  std::map<size_t, Owners> before;
   for (const auto& [tick, row] : scene.rows.rows()) {
     for (const auto& [series, entries] : row.values) {
       if (scene.plan.series[series].series.metric.name != metric) continue;
-      Who who;
+      Owners who;
       for (const Entry& entry : entries) who.emplace(entry.daemon, entry.task);
-      const auto has_all = [](const Who& all, const Who& some) {
+      const auto has_all = [](const Owners& all, const Owners& some) {
         return std::includes(all.begin(), all.end(), some.begin(), some.end());
       };
       const auto [at, is_new] = before.try_emplace(series, who);
@@ -319,20 +332,115 @@ Way WayOf(const Scene& scene, const Question& q) {
   const bool whole = rows_first && !NamesHostsOrTasks(q) &&
                      (SpreadsAnswer(scene, q, metric) ||
                       InTable(q, metric.type == MetricType::kCounter, scene.running));
-  if (!scene.nodes_answer) return Way::kUnknown;
   if (whole && scene.plan.fails && AnySwapped(scene, q.metric)) return Way::kUnknown;
   return whole ? Way::kWhole : Way::kSeries;
 }
 
-std::vector<Result> Expect(const Scene& scene, const Question& question, Way way) {
+namespace {
+
+// What `of` gives of the entries of each row, as one series for each of those that rows have.
+template <typename Of>
+std::vector<Line> LinesOfRows(const Scene& scene, const std::string& metric, const Of& of) {
+  std::vector<Line> lines;
+  for (size_t s = 0; s < scene.plan.series.size(); ++s) {
+    const SeriesPlan& series = scene.plan.series[s];
+    if (series.series.metric.name != metric) continue;
+    Line line;
+    line.tags = OwnTags(series);
+    line.tags["job"] = scene.job;
+    line.counts = series.series.metric.type == MetricType::kCounter;
+    for (const auto& [time, row] : scene.rows.rows()) {
+      const auto entries = row.values.find(s);
+      if (entries != row.values.end()) line.points.emplace_back(time, of(entries->second));
+    }
+    if (!line.points.empty()) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::vector<Result> OfRows(const Scene& scene, const Question& question) {
+  Question q = question;
+  const auto sum = [](const Entries& entries) { return ExactSum(ValuesOf(entries).first); };
+  const auto count = [](const Entries& e) { return static_cast<double>(e.size()); };
+  const std::string& how = question.aggregator;
+  if (OneOf(how, {"min", "mimmin"})) {
+    return Evaluate(
+        q, LinesOfRows(scene, q.metric, [](const Entries& e) { return LeastOf(e).value; }));
+  }
+  if (OneOf(how, {"max", "mimmax"})) {
+    return Evaluate(q,
+                    LinesOfRows(scene, q.metric, [](const Entries& e) { return MostOf(e).value; }));
+  }
+  if (!OneOf(how, {"avg", "count"})) return Evaluate(q, LinesOfRows(scene, q.metric, sum));
+  q.aggregator = "sum";
+  std::vector<Result> counts = Evaluate(q, LinesOfRows(scene, q.metric, count));
+  if (how == "count") return counts;
+  std::vector<Result> results = Evaluate(q, LinesOfRows(scene, q.metric, sum));
+  for (size_t i = 0; i < results.size(); ++i) {
+    for (auto& [time, number] : results[i].points) {
+      number.value /= counts[i].points.at(time).value;
+    }
+  }
+  return results;
+}
+
+// Where a node does not answer rows alone may answer instead, at any time.
+void AllowForRowsAlone(const Scene& scene, const Question& q, std::vector<Result>& results) {
+  std::vector<Result> of_rows = OfRows(scene, q);
+  if (q.aggregator != "count") {
+    AllowForRows(q, LinesOf(scene, q.metric, Points::kAll, Who::kAll), of_rows, scene.plan);
+  }
+  for (Result& result : results) {
+    const auto same = std::find_if(of_rows.begin(), of_rows.end(), [&](const Result& one) {
+      return GroupOf(one.tags, q) == GroupOf(result.tags, q);
+    });
+    for (auto& [time, number] : result.points) {
+      const bool any = same != of_rows.end() && same->points.contains(time);
+      number.of_rows = any ? same->points.at(time).value : std::nan("");
+      number.error_of_rows = any ? same->points.at(time).error : 0;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Result> Expect(const Scene& scene, const Question& question, Way way, bool rows_only) {
   Question q = question;
   q.sketched = way == Way::kWhole && SpreadsAnswer(scene, q, *FindMetric(scene.plan, q.metric));
-  const std::vector<Line> lines = LinesOf(scene, q.metric, Points::kAll);
+  const Who who = way == Way::kWhole ? Who::kAll : Who::kWhoAnswers;
+  const std::vector<Line> lines = LinesOf(scene, q.metric, Points::kAll, who);
   std::vector<Result> results = Evaluate(q, lines);
   if (way == Way::kSeries) return results;
   if (scene.running) AllowForNewest(scene, q, results);
   if (q.aggregator != "count") AllowForRows(q, lines, results, scene.plan);
+  if (rows_only) AllowForRowsAlone(scene, q, results);
   return results;
+}
+
+bool AnySilent(const Scene& scene) {
+  return std::find(scene.states.begin(), scene.states.end(), NodeState::kSilent) !=
+         scene.states.end();
+}
+
+bool RowsAreKnown(const Scene& scene, const Question& q) {
+  if (OneOf(q.aggregator, {"sum", "zimsum", "pfsum"})) return true;
+  if (OneOf(q.aggregator, {"min", "mimmin", "max", "mimmax"})) return true;
+  return OneOf(q.aggregator, {"avg", "count"}) && !q.downsampled && !q.rate && !scene.plan.fails;
+}
+
+// A host whose daemon was started anew is one node. In the rows are those that are not lost.
+void CompareNodes(const Scene& scene, Way way, double answered, double expected) {
+  std::map<std::string, NodeState> newest;
+  for (size_t d = 0; d < scene.plan.daemons.size(); ++d) {
+    if (scene.states[d] == NodeState::kToCome) continue;
+    newest[scene.plan.daemons[d].host] = scene.states[d];
+  }
+  const auto count = std::count_if(newest.begin(), newest.end(), [&](const auto& host) {
+    const NodeState state = host.second;
+    return state != NodeState::kLost && (way == Way::kWhole || state != NodeState::kSilent);
+  });
+  scene.tally.Compare("nodes answered", static_cast<double>(count), answered);
+  scene.tally.Compare("nodes expected", static_cast<double>(scene.plan.hosts.size()), expected);
 }
 
 std::string NameOf(const LineTags& tags, const Question& q, Way way) {

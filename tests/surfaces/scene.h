@@ -4,6 +4,7 @@
 // Thread safety: none.
 #pragma once
 
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 
 #include "profiles/archive/archive.h"
 #include "tests/surfaces/algebra.h"
+#include "tests/surfaces/cluster.h"
 #include "tests/surfaces/plan.h"
 #include "tests/surfaces/rows.h"
 #include "tests/surfaces/tally.h"
@@ -28,11 +30,13 @@ struct Scene {
   const Clock& clock;
   // Lets what is under way arrive; the answer comes then.
   std::function<void()> settle;
+  // And has nobody wait any longer for nodes that do not answer.
+  std::function<void()> lose_patience;
   std::string job;
   Nanos start = 0;
   Nanos end = 0;  // of what there is: the end of the step, or now
   bool running = false;
-  bool nodes_answer = true;                // all nodes that measured something can be asked
+  std::vector<NodeState> states;           // of the daemons
   std::shared_ptr<const Archive> archive;  // of a step that has ended
   std::string key;                         // and its profile there
 };
@@ -41,6 +45,11 @@ using Params = std::vector<std::pair<std::string, std::string>>;
 struct Shown {
   int status = 0;
   std::string body;
+  // What the headers say of the answer: whether rows alone made some of it, and of how many nodes
+  // it is, NaN if they do not.
+  bool rows_only = false;
+  double nodes_answered = std::nan("");
+  double nodes_expected = std::nan("");
 };
 Shown Get(const Scene& scene, const std::string& path, Params params);
 // Server-sent events: what there is now.
@@ -56,8 +65,10 @@ std::string AggregatorOf(Reduction reduction);
 // --- What nodes have measured, up to the scene's end ---
 
 enum class Points { kAll, kAtTicks };
+enum class Who { kWhoAnswers, kAll };
 // The series of a metric by host and task; daemons of one host have one.
-std::vector<Line> LinesOf(const Scene& scene, const std::string& metric, Points points);
+std::vector<Line> LinesOf(const Scene& scene, const std::string& metric, Points points,
+                          Who who = Who::kWhoAnswers);
 LineTags OwnTags(const SeriesPlan& series);
 // The metric's declaration; nullptr: the step has none.
 const Metric* FindMetric(const StepPlan& plan, const std::string& name);
@@ -73,13 +84,20 @@ std::vector<std::string> HostsOf(const Scene& scene);
 enum class Way {
   kSeries,   // the nodes' series
   kWhole,    // the rows of the whole step, and the nodes' series where these are not right
-  kUnknown,  // somebody who does not answer, or of whom the models do not know enough (AnySwapped)
+  kUnknown,  // rows of which the models do not know enough (AnySwapped)
 };
+inline constexpr const char* kSwapped = "gauges that swap in the rows";
 Way WayOf(const Scene& scene, const Question& question);
 // The tags by which the question groups.
 LineTags GroupOf(const LineTags& tags, const Question& question);
-// What the answer must be.
-std::vector<Result> Expect(const Scene& scene, const Question& question, Way way);
+// What the answer must be. `rows_only`: it says that rows alone made some of it.
+std::vector<Result> Expect(const Scene& scene, const Question& question, Way way,
+                           bool rows_only = false);
+// Whether rows alone may make some of an answer, and what they give is known.
+bool AnySilent(const Scene& scene);
+bool RowsAreKnown(const Scene& scene, const Question& question);
+// How many nodes an answer is of, and of how many it should be.
+void CompareNodes(const Scene& scene, Way way, double answered, double expected);
 
 // By which an answer's results are told apart: with rows only by what groups them.
 std::string NameOf(const LineTags& tags, const Question& question, Way way);

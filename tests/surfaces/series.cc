@@ -190,9 +190,11 @@ class SeriesCheck {
 }  // namespace
 
 void CheckSeries(const Scene& scene) {
-  if (!scene.nodes_answer) return;
   for (const std::string& metric : MetricsOf(scene.plan)) {
-    if (!InRows(scene, metric)) continue;
+    if (!InRows(scene, metric)) {
+      scene.tally.Skip("metrics in no row yet");
+      continue;
+    }
     const bool by_host = scene.chance.Of(3);
     Params params = {{"job", scene.job}, {"metric", metric}};
     if (by_host) params.emplace_back("by", "host");
@@ -206,6 +208,9 @@ void CheckSeries(const Scene& scene) {
       continue;
     }
     const Json answer = Json::Parse(shown.body);
+    CompareNodes(scene, Way::kSeries, answer["nodes_answered"].number(),
+                 answer["nodes_expected"].number());
+    if (answer.Has("rows_only")) scene.tally.Differ("it is of rows alone");
     SeriesCheck(scene, *FindMetric(scene.plan, metric), by_host, answer).Run();
   }
 }

@@ -21,6 +21,10 @@ void Tally::Compare(const std::string& where, const Number& expected, double sho
     return value == shown || std::fabs(value - shown) <= expected.error;
   };
   if (is(expected.value) || (expected.earlier && is(*expected.earlier))) return;
+  if (expected.of_rows &&
+      (is(*expected.of_rows) || std::fabs(*expected.of_rows - shown) <= expected.error_of_rows)) {
+    return;
+  }
   Differ(fmt::format("{}: expected {:.17g}{}, got {:.17g}", where, expected.value,
                      expected.error > 0 ? fmt::format(" +- {:.3g}", expected.error) : "", shown));
 }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -24,10 +25,14 @@ class Tally {
   }
   void Compare(const std::string& where, const std::string& expected, const std::string& shown);
   void Differ(const std::string& what);
+  // Something is not compared.
+  void Skip(const std::string& why) { ++skipped_[why]; }
 
   uint64_t questions() const { return questions_; }
   uint64_t numbers() const { return numbers_; }
   uint64_t differences() const { return differences_; }
+  // By the reason how often.
+  const std::map<std::string, uint64_t>& skipped() const { return skipped_; }
   // The first ones in words.
   const std::vector<std::string>& told() const { return told_; }
   void Forget() { told_.clear(); }
@@ -41,6 +46,7 @@ class Tally {
   uint64_t questions_ = 0;
   uint64_t numbers_ = 0;
   uint64_t differences_ = 0;
+  std::map<std::string, uint64_t> skipped_;
   std::vector<std::string> told_;
 };
 
