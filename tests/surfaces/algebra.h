@@ -30,6 +30,8 @@ struct Number {
   // What the rows of the whole step alone give, where these may answer; NaN: nothing.
   std::optional<double> of_rows = {};
   double error_of_rows = 0;
+  // The error is as large as any value that there may be, so that a comparison would tell nothing.
+  bool too_rough = false;
 
   bool may_be_absent() const {
     return (earlier && std::isnan(*earlier)) || (of_rows && std::isnan(*of_rows));

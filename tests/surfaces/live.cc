@@ -79,7 +79,7 @@ class Asked {
     if (way_ == Way::kUnknown) scene_.tally.Skip(kSwapped);
     if (way_ == Way::kUnknown) return false;
     // Rows alone may answer, and the event does not say so.
-    if (way_ == Way::kWhole && AnySilent(scene_)) {
+    if (way_ == Way::kWhole && RowsMayAnswer(scene_)) {
       scene_.tally.Skip("values of /api/live while a node does not answer");
       return false;
     }

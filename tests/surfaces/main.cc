@@ -48,6 +48,7 @@ class Campaign {
     Cluster cluster(plan, dir.path(), rows);
     rows.UseClock(cluster.clock());
     Chance chance(seed ^ 0xa5c);
+    was_silent_ = false;
     cluster.Run([&] { AskRunning(plan, rows, cluster, chance); });
     cluster.Finish();
     AskEnded(plan, rows, cluster, chance, dir.path());
@@ -67,7 +68,9 @@ class Campaign {
                       .start = plan.start,
                       .end = cluster.clock().Now(),
                       .running = true,
-                      .states = cluster.states()};
+                      .states = cluster.states(),
+                      .was_silent = was_silent_};
+    was_silent_ = was_silent_ || AnySilent(scene);
     if (rows.rows().empty()) return tally_.Skip("before the first row");
     CheckOpenTsdb(scene, 8);
     CheckSeries(scene);
@@ -138,6 +141,7 @@ class Campaign {
 
   Tally& tally_;
   const bool tells_;
+  bool was_silent_ = false;  // a node, when the step was asked
 };
 
 struct Arguments {

@@ -248,6 +248,23 @@ bool SpreadsAnswer(const Scene& scene, const Question& q, const Metric& metric) 
   return of_a_tick && GroupsAreSingle(scene, q);
 }
 
+// The largest rate there is: of a group, or of all series if all rose at once.
+double MostOf(const std::vector<Line>& lines, const std::vector<Result>& results) {
+  double most = 0;
+  for (const Line& line : lines) {
+    for (size_t i = 1; i < line.points.size(); ++i) {
+      const auto& [before, had] = line.points[i - 1];
+      const auto& [now, has] = line.points[i];
+      const double seconds = static_cast<double>(now - before) / kSecond;
+      most = std::max(most, static_cast<double>(lines.size()) * std::fabs(has - had) / seconds);
+    }
+  }
+  for (const Result& result : results) {
+    for (const auto& [time, number] : result.points) most = std::max(most, std::fabs(number.value));
+  }
+  return most;
+}
+
 // What rows say of the same is rounded with each of their values, and again with each row of a
 // bucket.
 void AllowForRows(const Question& q, const std::vector<Line>& lines, std::vector<Result>& results,
@@ -266,8 +283,12 @@ void AllowForRows(const Question& q, const std::vector<Line>& lines, std::vector
   const double size = n * most * (q.function == "sum" ? in_bucket : 1);
   double error = (n + in_bucket - 1) * std::numeric_limits<double>::epsilon() * size;
   if (q.rate) error = 4 * error / (static_cast<double>(std::min(plan.period, kSecond)) / kSecond);
+  const bool too_rough = q.rate && error >= MostOf(lines, results);
   for (Result& result : results) {
-    for (auto& [time, number] : result.points) number.error += error;
+    for (auto& [time, number] : result.points) {
+      number.error += error;
+      number.too_rough = too_rough;
+    }
   }
 }
 
@@ -420,6 +441,13 @@ std::vector<Result> Expect(const Scene& scene, const Question& question, Way way
 bool AnySilent(const Scene& scene) {
   return std::find(scene.states.begin(), scene.states.end(), NodeState::kSilent) !=
          scene.states.end();
+}
+
+// For a few seconds nobody is asked again, as long as the newest row lacks a node.
+bool RowsMayAnswer(const Scene& scene) {
+  if (AnySilent(scene) || !scene.was_silent) return AnySilent(scene);
+  const auto here = std::count(scene.states.begin(), scene.states.end(), NodeState::kHere);
+  return scene.rows.rows().rbegin()->second.nodes.size() < static_cast<size_t>(here);
 }
 
 bool RowsAreKnown(const Scene& scene, const Question& q) {

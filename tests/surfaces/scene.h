@@ -37,6 +37,7 @@ struct Scene {
   Nanos end = 0;  // of what there is: the end of the step, or now
   bool running = false;
   std::vector<NodeState> states;           // of the daemons
+  bool was_silent = false;                 // one did not answer when the step was asked before
   std::shared_ptr<const Archive> archive;  // of a step that has ended
   std::string key;                         // and its profile there
 };
@@ -93,8 +94,9 @@ LineTags GroupOf(const LineTags& tags, const Question& question);
 // What the answer must be. `rows_only`: it says that rows alone made some of it.
 std::vector<Result> Expect(const Scene& scene, const Question& question, Way way,
                            bool rows_only = false);
-// Whether rows alone may make some of an answer, and what they give is known.
 bool AnySilent(const Scene& scene);
+// Whether rows alone may make some of an answer, and what they give is known.
+bool RowsMayAnswer(const Scene& scene);
 bool RowsAreKnown(const Scene& scene, const Question& question);
 // How many nodes an answer is of, and of how many it should be.
 void CompareNodes(const Scene& scene, Way way, double answered, double expected);

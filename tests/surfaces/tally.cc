@@ -15,6 +15,7 @@ void Tally::Ask(std::string surface, std::string question) {
 }
 
 void Tally::Compare(const std::string& where, const Number& expected, double shown) {
+  if (expected.too_rough) return Skip("rates of counters near 2^63, of which rows lose the digits");
   ++numbers_;
   const auto is = [&](double value) {
     if (std::isnan(value) || std::isnan(shown)) return std::isnan(value) && std::isnan(shown);

@@ -149,7 +149,7 @@ Shown Ask(const Scene& scene, const std::string& path, const Params& params) {
 bool AreKnown(const Scene& scene, const std::vector<Question>& questions) {
   for (const Question& q : questions) {
     const Way way = WayOf(scene, q);
-    const bool silent = way == Way::kWhole && AnySilent(scene);
+    const bool silent = way == Way::kWhole && RowsMayAnswer(scene);
     if (way != Way::kUnknown && !silent) continue;
     scene.tally.Skip(silent ? "traces while a node does not answer" : kSwapped);
     return false;
