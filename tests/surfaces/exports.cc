@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <sstream>
 
 #include "forward/formats/openmetrics.h"
@@ -73,7 +74,9 @@ template <typename NameOf>
 void CompareAll(const Scene& scene, const Table& table,
                 const std::map<std::string, std::map<Nanos, double>>& shown,
                 const NameOf& name_of) {
+  std::set<std::string> known;
   for (const auto& [name, points] : table) {
+    known.insert(name_of(name));
     const auto at = shown.find(name_of(name));
     if (at == shown.end()) {
       scene.tally.Differ("nothing of " + name_of(name) + " among " +
@@ -81,6 +84,10 @@ void CompareAll(const Scene& scene, const Table& table,
     } else {
       Compare(scene, name_of(name), points, at->second);
     }
+  }
+  for (const auto& [name, points] : shown) {
+    if (name.starts_with("sonde_") || known.contains(name)) continue;
+    scene.tally.Differ("a series " + name + " that nobody expects");
   }
 }
 

@@ -170,13 +170,14 @@ void CheckMetrics(const Scene& scene, const std::map<size_t, Figure>& figures) {
   if (shown.status != 200) {
     return scene.tally.Differ(fmt::format("status {}: {}", shown.status, shown.body));
   }
-  const std::map<std::string, double> samples = ReadExposition(shown.body);
+  std::map<std::string, double> samples = ReadExposition(shown.body);
   const auto compare = [&](std::string name, LineTags tags, const Number& expected) {
     std::replace(name.begin(), name.end(), '.', '_');
     tags["job"] = scene.job;
     const auto at = samples.find(NameWith(name, tags));
     scene.tally.Compare(NameWith(name, tags), expected,
                         at == samples.end() ? std::nan("") : at->second);
+    if (at != samples.end()) samples.erase(at);
   };
   for (const auto& [series, figure] : figures) {
     const SeriesPlan& plan = scene.plan.series[series];
@@ -188,6 +189,10 @@ void CheckMetrics(const Scene& scene, const std::map<size_t, Figure>& figures) {
       compare(metric.name + (metric.type == MetricType::kCounter ? "_rate_spread" : "_spread"),
               tags, figure.spread->last[i]);
     }
+  }
+  for (const auto& [name, value] : samples) {
+    if (name.starts_with("sonde_")) continue;  // what the daemons say of themselves
+    scene.tally.Differ(fmt::format("{}: a sample {:.17g} that nobody expects", name, value));
   }
 }
 
@@ -219,6 +224,12 @@ void CheckSnapshot(const Scene& scene, const std::map<size_t, Figure>& figures) 
     scene.tally.Compare(name + " total",
                         {total, figure.mean.error * ticks + 4 * kUlp * std::fabs(total)},
                         gauge["total"].number());
+  }
+  for (const auto& [name, counter] : shown) {
+    const bool known = std::any_of(figures.begin(), figures.end(), [&](const auto& figure) {
+      return Name(scene, figure.first) == name;
+    });
+    if (!known && !name.starts_with("sonde_")) scene.tally.Differ("a counter " + name);
   }
 }
 

@@ -128,7 +128,11 @@ std::vector<Asked> DrawQuestions(const Scene& scene, Nanos after) {
     q.calendar = false;
     q.fill.clear();
     Asked asked(scene, q);
-    if (InRows(scene, q.metric) && asked.Expect(after)) all.push_back(std::move(asked));
+    if (!InRows(scene, q.metric)) {
+      scene.tally.Skip("metrics in no row yet");
+    } else if (asked.Expect(after)) {
+      all.push_back(std::move(asked));
+    }
   }
   return all;
 }

@@ -213,7 +213,10 @@ void CheckJson(const Scene& scene, size_t points) {
   Nanos first = std::numeric_limits<Nanos>::max();
   for (const SeriesPlan& series : scene.plan.series) {
     const Metric& metric = series.series.metric;
-    if (!InRows(scene, metric.name)) continue;
+    if (!InRows(scene, metric.name)) {
+      scene.tally.Skip("metrics in no row yet");
+      continue;
+    }
     const Question q = QuestionOf(scene, series, AggregatorOf(metric), points);
     const Way way = WayOf(scene, q);
     if (!AreKnown(scene, {q})) return;
