@@ -78,12 +78,13 @@ class Asked {
     way_ = WayOf(scene_, q_);
     if (way_ == Way::kUnknown) scene_.tally.Skip(kSwapped);
     if (way_ == Way::kUnknown) return false;
-    // Rows alone may answer, and the event does not say so.
-    if (way_ == Way::kWhole && RowsMayAnswer(scene_)) {
-      scene_.tally.Skip("values of /api/live while a node does not answer");
+    // The event does not say whether rows alone answer.
+    const bool rows_only = way_ == Way::kWhole && RowsMayAnswer(scene_);
+    if (rows_only && !RowsAreKnown(scene_, q_)) {
+      scene_.tally.Skip("values of /api/live that may be of rows alone, which tell less");
       return false;
     }
-    results_ = surfaces::Expect(scene_, q_, way_);
+    results_ = surfaces::Expect(scene_, q_, way_, rows_only);
     return true;
   }
 

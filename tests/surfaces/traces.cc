@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kUlp = std::numeric_limits<double>::epsilon();
 
-constexpr const char* kNoSlopes = "slopes of points behind the newest row";
+constexpr const char* kNoSlopes = "slopes of points that may be there or not";
 
 using Trace = std::map<Nanos, Number>;
 
@@ -47,7 +47,8 @@ Question QuestionOf(const Scene& scene, const SeriesPlan& series, const std::str
 }
 
 Trace Expected(const Scene& scene, const Question& q, Way way) {
-  const std::vector<Result> results = Expect(scene, q, way);
+  // A trace does not say whether rows alone made it.
+  const std::vector<Result> results = Expect(scene, q, way, RowsMayAnswer(scene));
   return results.empty() ? Trace() : results.front().points;
 }
 
@@ -111,10 +112,12 @@ Trace Derived(const Trace& line) {
   return derived;
 }
 
-// Each of its points behind the newest row may be in the line or not, so nobody knows its slopes.
-bool HasEarlier(const Trace& line) {
-  return std::any_of(line.begin(), line.end(),
-                     [](const auto& point) { return point.second.earlier.has_value(); });
+// Each of its points behind the newest row may be in the line or not, and each may be of rows
+// alone, so nobody knows its slopes.
+bool IsUnsure(const Trace& line) {
+  return std::any_of(line.begin(), line.end(), [](const auto& point) {
+    return point.second.earlier.has_value() || point.second.of_rows.has_value();
+  });
 }
 
 // Of a counter whose line is downsampled the rates are asked for.
@@ -144,14 +147,13 @@ Shown Ask(const Scene& scene, const std::string& path, const Params& params) {
   return shown;
 }
 
-// Whether all answers to such questions are known. Where a node does not answer, rows alone may
-// have made a trace, which does not say so.
+// Whether all answers to such questions are known.
 bool AreKnown(const Scene& scene, const std::vector<Question>& questions) {
   for (const Question& q : questions) {
     const Way way = WayOf(scene, q);
-    const bool silent = way == Way::kWhole && RowsMayAnswer(scene);
-    if (way != Way::kUnknown && !silent) continue;
-    scene.tally.Skip(silent ? "traces while a node does not answer" : kSwapped);
+    const bool rows_only = way == Way::kWhole && RowsMayAnswer(scene);
+    if (way != Way::kUnknown && !(rows_only && !RowsAreKnown(scene, q))) continue;
+    scene.tally.Skip(rows_only ? "traces that may be of rows alone, which tell less" : kSwapped);
     return false;
   }
   return true;
@@ -162,7 +164,7 @@ void CheckPlot(const Scene& scene, const SeriesPlan& series, size_t points, bool
   const Question q = QuestionOf(scene, series, AggregatorOf(metric), points);
   const Way way = WayOf(scene, q);
   if (!AreKnown(scene, {q})) return;
-  if (derivate && HasEarlier(Expected(scene, q, way))) return scene.tally.Skip(kNoSlopes);
+  if (derivate && IsUnsure(Expected(scene, q, way))) return scene.tally.Skip(kNoSlopes);
   const Shown shown = Ask(scene, "/trace/plot",
                           {{"jobid", scene.job},
                            {"filter", Name(series)},
@@ -225,13 +227,18 @@ void CheckJson(const Scene& scene, size_t points) {
     first = std::min(first, line.begin()->first);
     expected[Name(series)] = {line, DerivedOf(scene, q, way, metric.type == MetricType::kCounter)};
   }
+  // Times are told from the first point of all lines on.
+  for (const auto& [name, lines] : expected) {
+    if (!lines.first.begin()->second.may_be_absent()) continue;
+    return scene.tally.Skip("/trace/json, whose start may be there or not");
+  }
   for (const auto& [name, lines] : expected) {
     if (!answer["metrics"].Has(name)) {
       scene.tally.Differ("no line for " + name);
       continue;
     }
     CompareTrace(scene, lines.first, PairsOf(answer["metrics"][name], first), name);
-    if (HasEarlier(lines.first)) {
+    if (IsUnsure(lines.first)) {
       scene.tally.Skip(kNoSlopes);
       continue;
     }
