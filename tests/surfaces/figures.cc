@@ -225,7 +225,8 @@ void CheckSnapshot(const Scene& scene, const std::map<size_t, Figure>& figures) 
                         {total, figure.mean.error * ticks + 4 * kUlp * std::fabs(total)},
                         gauge["total"].number());
   }
-  for (const auto& [name, counter] : shown) {
+  for (const auto& counter : shown) {
+    const std::string& name = counter.first;
     const bool known = std::any_of(figures.begin(), figures.end(), [&](const auto& figure) {
       return Name(scene, figure.first) == name;
     });

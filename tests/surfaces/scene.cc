@@ -35,7 +35,7 @@ std::optional<T> Await(const Scene& scene,
   std::future<T> future = promise->get_future();
   ask([promise](T answer) { promise->set_value(std::move(answer)); });
   scene.settle();
-  for (int i = 0; i < kMostRounds && AnySilent(scene); ++i) {
+  for (int i = 0; i < kMostRounds && scene.running; ++i) {
     if (future.wait_for(std::chrono::seconds(0)) == std::future_status::ready) break;
     scene.lose_patience();
   }

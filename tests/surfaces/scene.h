@@ -30,7 +30,8 @@ struct Scene {
   const Clock& clock;
   // Lets what is under way arrive; the answer comes then.
   std::function<void()> settle;
-  // And has nobody wait any longer for nodes that do not answer.
+  // And has nobody wait any longer for nodes that do not answer: silent ones, and those that have
+  // ended, of which the head has not heard it yet.
   std::function<void()> lose_patience;
   std::string job;
   Nanos start = 0;

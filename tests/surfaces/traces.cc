@@ -186,6 +186,7 @@ void CheckRead(const Scene& scene, const SeriesPlan& series, size_t points) {
     parts.insert(parts.end(), {{"min", "min"}, {"max", "max"}});
   }
   std::vector<Question> questions;
+  questions.reserve(parts.size());
   for (const auto& [member, aggregator] : parts) {
     questions.push_back(QuestionOf(scene, series, aggregator, points));
   }
