@@ -39,7 +39,7 @@ Result<Nanos> NewestChangeOf(const std::string& directory) {
   if (::lstat(directory.c_str(), &info) != 0) return SystemError("look at " + directory);
   const auto inside = NewestChange(directory);
   if (!inside.ok()) return inside.status();
-  return std::max(*inside, info.st_ctim.tv_sec * kSecond + info.st_ctim.tv_nsec);
+  return std::max(*inside, ChangeOf(info));
 }
 
 }  // namespace

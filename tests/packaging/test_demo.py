@@ -4,6 +4,7 @@ import os
 import pathlib
 import shutil
 import subprocess
+import tempfile
 
 import pytest
 
@@ -18,28 +19,49 @@ def run(*command, **options):
 
 
 @pytest.fixture
-def asked(tmp_path):
+def checkout():
+    """A directory that ordinary users can reach, as pytest's own are not."""
+    with tempfile.TemporaryDirectory(prefix="sonde-demo-") as path:
+        os.chmod(path, 0o755)
+        yield pathlib.Path(path)
+
+
+@pytest.fixture
+def asked(checkout):
     """Runs a script with the arguments in a checkout where cmake and scripts/deps only write down what is
     asked of them; gives that, a line a command. The build fails, so nothing runs after it."""
-    shutil.copytree(ROOT / "scripts", tmp_path / "scripts")
-    programs = tmp_path / "bin"
+    shutil.copytree(ROOT / "scripts", checkout / "scripts")
+    programs = checkout / "bin"
     programs.mkdir()
-    for stub in (programs / "cmake", tmp_path / "scripts" / "deps"):
-        stub.write_text(f'#!/bin/sh\necho "{stub.name} $*" >>{tmp_path}/asked\n[ "$1" != --build ]\n')
+    for stub in (programs / "cmake", checkout / "scripts" / "deps"):
+        stub.write_text(f'#!/bin/sh\necho "{stub.name} $*" >>{checkout}/asked\n[ "$1" != --build ]\n')
         stub.chmod(0o755)
 
-    def ask(*script):
-        (tmp_path / "asked").write_text("")
-        done = subprocess.run(
-            [tmp_path / "scripts" / script[0], *script[1:]],
+    def run_script(*script):
+        (checkout / "asked").write_text("")
+        return subprocess.run(
+            [checkout / "scripts" / script[0], *script[1:]],
             env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
-        assert done.returncode != 0
-        deps, configure, build = (tmp_path / "asked").read_text().splitlines()
+
+    def ask(*script):
+        assert run_script(*script).returncode != 0
+        deps, configure, build = (checkout / "asked").read_text().splitlines()
         return deps, configure, build
 
+    ask.run = run_script
     return ask
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root's jobs run as somebody else")
+@pytest.mark.parametrize("script", ["demo", "test"])
+def test_a_checkout_that_jobs_cannot_reach_is_refused_before_it_is_built(asked, checkout, script):
+    checkout.chmod(0o700)
+    done = asked.run(script)
+    assert done.returncode == 1
+    assert f"{checkout} is closed to ordinary users" in done.stderr
+    assert (checkout / "asked").read_text() == ""
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="scripts/demo needs root")
@@ -51,8 +73,8 @@ def test_the_first_demo_does_without_what_only_tests_need(asked):
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="scripts/demo needs root")
-def test_a_demo_leaves_what_the_tests_have_built(asked, tmp_path):
-    cache = tmp_path / "build" / "release" / "CMakeCache.txt"
+def test_a_demo_leaves_what_the_tests_have_built(asked, checkout):
+    cache = checkout / "build" / "release" / "CMakeCache.txt"
     cache.parent.mkdir(parents=True)
     cache.touch()
     deps, configure, build = asked("demo")

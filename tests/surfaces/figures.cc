@@ -239,8 +239,8 @@ void CheckSnapshot(const Scene& scene, const std::map<size_t, Figure>& figures) 
 std::map<size_t, Figure> FiguresOf(const Scene& scene) {
   std::map<size_t, Figure> figures;
   for (size_t s = 0; s < scene.plan.series.size(); ++s) {
-    Figure figure = FigureOf(scene, s);
-    if (figure.ticks > 0) figures[s] = std::move(figure);
+    const Figure figure = FigureOf(scene, s);
+    if (figure.ticks > 0) figures[s] = figure;
   }
   return figures;
 }
