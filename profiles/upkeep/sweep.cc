@@ -50,6 +50,8 @@ void SweepArchive(const ArchivePaths& archive, Nanos now) {
   SweepOld(archive.db(), ".nfs", now);
   // Of processes that were killed while they took or gave back a claim.
   SweepOld(archive.root, "db.owner.", now);
+  // And while they asked for the time (FileSystemTime), as SweepArchive does in this directory.
+  SweepOld(archive.root, ".time-", now);
   for (const std::string& name : NamesIn(archive.waiting())) {
     const auto there = Exists(archive.live() + "/" + name);
     if (there.ok() && !*there) ForgetWaiting(archive, name);

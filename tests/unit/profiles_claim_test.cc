@@ -354,7 +354,8 @@ TEST_F(TakenOverTest, WhatNfsLeavesOfDeletedFilesGoesWithTime) {
   archive_.reset();
   const std::string table = root() + "/db/.nfs000000000001";
   const std::string claim = root() + "/db.owner.0123.old";
-  for (const std::string& path : {table, claim}) std::ofstream(path) << "?";
+  const std::string time = root() + "/.time-0123";
+  for (const std::string& path : {table, claim, time}) std::ofstream(path) << "?";
   // It is old, but was deleted just now.
   fs::last_write_time(table, fs::file_time_type::clock::now() - std::chrono::hours(25));
   Open();
@@ -362,6 +363,7 @@ TEST_F(TakenOverTest, WhatNfsLeavesOfDeletedFilesGoesWithTime) {
   SweepArchive(ArchivePaths(root()), Clock::System().Now() + 25 * 3600 * kSecond);
   EXPECT_FALSE(fs::exists(table));
   EXPECT_FALSE(fs::exists(claim));
+  EXPECT_FALSE(fs::exists(time));
   ExpectSound();
 }
 
