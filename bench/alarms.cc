@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "daemon/node/record/derived_series.h"
+#include "series/alarm/derived_series.h"
 #include "series/alarm/evaluator.h"
 
 namespace {
@@ -136,7 +136,7 @@ void RunDerived(size_t ticks) {
       one.tags.Set("task", std::to_string(task));
     }
   }
-  node::DerivedSeries derived;
+  alarms::DerivedSeries derived;
   derived.SetWanted({{"cpu", {}, "", false, true}, {"cpu", {}, "", true, true}});
   const Schema::Ptr groups[] = {Schema::Make(series)};
   derived.SetSchemas(groups);

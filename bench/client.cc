@@ -91,6 +91,7 @@ void MeasureUpdates() {
   sonde_metric_t* volatile none = nullptr;
   FigurePerUpdate("gauge_set", [gauge](int i) { sonde_set(gauge, i); });
   FigurePerUpdate("gauge_set_at", [gauge](int i) { sonde_set_at(gauge, i, i); });
+  FigurePerUpdate("gauge_set_past", [gauge](int i) { sonde_set_past(gauge, i, i); });
   FigurePerUpdate("counter_add", [counter](int) { sonde_add(counter, 1); });
   FigurePerUpdate("counter_add_any_whole", [counter](int i) { sonde_add(counter, i); });
   FigurePerUpdate("counter_add_fraction", [counter](int) { sonde_add(counter, 0.5); });

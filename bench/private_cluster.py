@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import statistics
 import subprocess
 import tempfile
 
@@ -15,6 +16,19 @@ SONDED = BUILD / "daemon" / "sonded"
 
 def figure(name, value, unit, digits=3):
     print(f"figure {name} {value:.{digits}f} {unit}", flush=True)
+
+
+def latencies(bench, labels, lines):
+    """Figures of the lines "NAME MICROSECONDS"; `labels` has the words for each name."""
+    times = {name: [] for name in labels}
+    for line in lines:
+        name, spent = line.split()
+        times[name].append(float(spent) / 1000)
+    for name, values in times.items():
+        hundredths = statistics.quantiles(values, n=100)
+        figure(f"{bench}.{name}_p50", hundredths[49], "ms")
+        figure(f"{bench}.{name}_p99", hundredths[98], "ms")
+        print(f"  {labels[name]}, {len(values)} rounds, at best {min(values):.3f} ms")
 
 
 @contextlib.contextmanager

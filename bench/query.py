@@ -4,13 +4,12 @@
 import json
 import os
 import pathlib
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
-from private_cluster import BUILD, cluster, environment, figure, our_plugstack
+from private_cluster import BUILD, cluster, environment, latencies, our_plugstack
 
 WARM_UP_S = int(os.environ.get("WARM_UP_S", 90))  # a minute to ask for, and blocks that were sealed
 ROUNDS = int(os.environ.get("ROUNDS", 1000))
@@ -44,7 +43,6 @@ def tell_endpoint(directory, path):
 
 
 def main():
-    times = {name: [] for name in LABELS}
     with cluster(our_plugstack()) as directory, tempfile.TemporaryDirectory() as scratch:
         path = pathlib.Path(scratch) / "endpoint"
         command = ["srun", "-N4", "--telemetry-level=2", BUILD / "bench" / "bench_query", path]
@@ -57,14 +55,7 @@ def main():
     if step.returncode != 0:
         print(errors, file=sys.stderr)
         return 1
-    for line in out.splitlines():
-        _, name, spent = line.split()
-        times[name].append(float(spent) / 1000)
-    for name, values in times.items():
-        hundredths = statistics.quantiles(values, n=100)
-        figure(f"query.{name}_p50", hundredths[49], "ms")
-        figure(f"query.{name}_p99", hundredths[98], "ms")
-        print(f"  {LABELS[name]}, {len(values)} rounds, at best {min(values):.3f} ms")
+    latencies("query", LABELS, (line.split(" ", 1)[1] for line in out.splitlines()))
     return 0
 
 

@@ -2,7 +2,7 @@
 //
 // Each subcommand is a file with one Register function in the table of main.cc: it adds the
 // subcommand and its options to the program and returns the function to run. Exit codes are kDone
-// to kNotLooked, the same for all of them.
+// to kWorse, the same for all of them.
 //
 // Thread safety: one thread, main's.
 #pragma once
@@ -26,6 +26,7 @@ inline constexpr int kFailed = 1;     // the archive, the network or the system 
 inline constexpr int kUsage = 2;      // wrong options
 inline constexpr int kNotFound = 3;   // no such job, or it is not in the state that is needed
 inline constexpr int kNotLooked = 4;  // `archive verify` could not look; kFailed: it found damage
+inline constexpr int kWorse = 5;      // `check` has found that a run is worse
 
 // The program's environment and output.
 struct Environment {
@@ -48,23 +49,36 @@ using Run = std::function<int(const Environment&)>;
 void RegisterAlarms(Arguments app, Run& run);
 void RegisterAnnotate(Arguments app, Run& run);
 void RegisterArchive(Arguments app, Run& run);
+void RegisterBudget(Arguments app, Run& run);
+void RegisterCheck(Arguments app, Run& run);
 void RegisterDiff(Arguments app, Run& run);
 void RegisterDoctor(Arguments app, Run& run);
+void RegisterEnergy(Arguments app, Run& run);
 void RegisterEvents(Arguments app, Run& run);
 void RegisterExport(Arguments app, Run& run);
 void RegisterFigure(Arguments app, Run& run);
 void RegisterGrep(Arguments app, Run& run);
+void RegisterHints(Arguments app, Run& run);
 void RegisterImport(Arguments app, Run& run);
 void RegisterJoin(Arguments app, Run& run);
 void RegisterLs(Arguments app, Run& run);
+void RegisterModel(Arguments app, Run& run);
+void RegisterOpen(Arguments app, Run& run);
 void RegisterPause(Arguments app, Run& run);
 void RegisterPhase(Arguments app, Run& run);
+void RegisterPeaks(Arguments app, Run& run);
+void RegisterPeriod(Arguments app, Run& run);
+void RegisterPhases(Arguments app, Run& run);
+void RegisterPredict(Arguments app, Run& run);
 void RegisterPut(Arguments app, Run& run);
 void RegisterResume(Arguments app, Run& run);
+void RegisterRoofline(Arguments app, Run& run);
 void RegisterRun(Arguments app, Run& run);
 void RegisterServe(Arguments app, Run& run);
 void RegisterShow(Arguments app, Run& run);
+void RegisterStragglers(Arguments app, Run& run);
 void RegisterTag(Arguments app, Run& run);
+void RegisterTop(Arguments app, Run& run);
 void RegisterUrl(Arguments app, Run& run);
 
 // Prints "sonde: ..." to stderr and gives the exit code for the failure.

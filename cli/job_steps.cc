@@ -15,8 +15,8 @@
 #include "profiles/json/writer.h"
 #include "profiles/model/summary.h"
 #include "profiles/model/text.h"
-#include "profiles/records/select.h"
 #include "profiles/report/report.h"
+#include "profiles/select/select.h"
 
 namespace sonde::cli {
 namespace {

@@ -17,11 +17,13 @@ namespace {
 
 using Register = void (*)(Arguments app, Run& run);
 constexpr Register kSubcommands[] = {
-    RegisterAlarms, RegisterAnnotate, RegisterArchive, RegisterDiff,  RegisterDoctor,
-    RegisterEvents, RegisterExport,   RegisterFigure,  RegisterGrep,  RegisterImport,
-    RegisterJoin,   RegisterLs,       RegisterPause,   RegisterPhase, RegisterPut,
-    RegisterResume, RegisterRun,      RegisterServe,   RegisterShow,  RegisterTag,
-    RegisterUrl};
+    RegisterAlarms,     RegisterAnnotate, RegisterArchive, RegisterBudget,  RegisterCheck,
+    RegisterDiff,       RegisterDoctor,   RegisterEnergy,  RegisterEvents,  RegisterExport,
+    RegisterFigure,     RegisterGrep,     RegisterHints,   RegisterImport,  RegisterJoin,
+    RegisterLs,         RegisterModel,    RegisterOpen,    RegisterPause,   RegisterPeaks,
+    RegisterPeriod,     RegisterPhase,    RegisterPhases,  RegisterPredict, RegisterPut,
+    RegisterResume,     RegisterRoofline, RegisterRun,     RegisterServe,   RegisterShow,
+    RegisterStragglers, RegisterTag,      RegisterTop,     RegisterUrl};
 
 // The first word that is neither an option of `app` nor the value of one.
 size_t SkipOptions(const CLI::App& app, const std::vector<std::string>& words, size_t at) {

@@ -11,9 +11,9 @@ int TellScriptPhase(uint8_t kind, const char* name) {
   int code = Attach();
   if (code == SONDE_OK) code = CheckText("phase", Text(name), kMaxNameLength);
   if (code == SONDE_OK) {
-    const uint64_t ticket = Ring::Draw(library.segment);
-    if (library.ring.HasPlace(ticket) || library.ring.Extend(library.segment, ticket)) {
-      Ring::Write(library.segment, ticket, kind, Text(name), 0, {});
+    const uint64_t ticket = Ring<Moments>::Draw(library.segment);
+    if (library.moments.HasPlace(ticket) || library.moments.Extend(library.segment, ticket)) {
+      WriteMoment(library.segment, ticket, kind, Text(name), 0, {});
     } else {
       code = SONDE_SYSTEM;
     }

@@ -1,13 +1,12 @@
 #include "cli/step_table.h"
 
-#include <fmt/chrono.h>
 #include <fmt/core.h>
 
-#include <ctime>
-
+#include "core/text/step_title.h"
 #include "profiles/archive/listed_cards.h"
 #include "profiles/model/summary.h"
 #include "profiles/model/text.h"
+#include "profiles/report/local_time.h"
 #include "profiles/report/moments.h"
 
 namespace sonde::cli {
@@ -61,13 +60,6 @@ SortColumn ColumnOf(SortBy sort) {
 
 }  // namespace
 
-std::string LocalTime(Nanos time) {
-  const auto seconds = static_cast<time_t>(time / kSecond);
-  tm local{};
-  if (::localtime_r(&seconds, &local) == nullptr) return "-";
-  return fmt::format("{:%Y-%m-%d %H:%M}", local);
-}
-
 std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
                       const Environment& env, Nanos now) {
   using text::Printable;
@@ -79,7 +71,7 @@ std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
                      {"state", kLeft},
                      {"nodes", kRight},
                      {"level", kRight},
-                     {"start", kLeft},
+                     {fmt::format("start ({})", ZoneName(now)), kLeft},
                      {"duration", kRight},
                      {"CPU", kRight},
                      {"memory", kRight},
@@ -89,10 +81,11 @@ std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
                      {"tags", kLeft, true}});
   ForEachCard(profiles, [&](const ListedProfile& one, const JobStep& id, const Card& card) {
     const Summary s = SummaryOfCard(card, one.start, now);
-    table.Row({Printable(id.ToString()), Printable(card.name), Printable(card.user),
-               std::string(ToString(card.state)), std::to_string(card.nodes),
-               std::to_string(card.level), LocalTime(one.start), text::Value(s.duration, "seconds"),
-               text::Percent(s.cpu_of_tasks), text::Bytes(s.memory_peak.value),
+    table.Row({Printable(id.ToString()), Printable(StepTitle(card.name, card.command)),
+               Printable(card.user), std::string(ToString(card.state)), std::to_string(card.nodes),
+               std::to_string(card.level), FormatLocalMinute(one.start),
+               text::Value(s.duration, "seconds"), text::Percent(s.cpu_of_tasks),
+               text::Bytes(s.memory_peak.value),
                sorted.title.empty()
                    ? ""
                    : text::Value(SortValue(card, one.start, sort, now), sorted.unit),

@@ -9,7 +9,7 @@
 #include "cli/command.h"
 #include "core/time.h"
 #include "profiles/archive/archive.h"
-#include "profiles/records/select.h"
+#include "profiles/select/select.h"
 
 namespace sonde::cli {
 
@@ -17,8 +17,5 @@ namespace sonde::cli {
 // added; `now` ends steps that run.
 std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
                       const Environment& env, Nanos now);
-
-// "2026-01-31 10:00", in local time.
-std::string LocalTime(Nanos time);
 
 }  // namespace sonde::cli

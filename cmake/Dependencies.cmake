@@ -18,6 +18,11 @@ pkg_check_modules(LIBFABRIC REQUIRED IMPORTED_TARGET libfabric)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
+# Without the definitions that go with it: they would be those of all who link the command.
+pkg_check_modules(NCURSESW REQUIRED ncursesw)
+add_library(sonde_curses INTERFACE)
+target_include_directories(sonde_curses SYSTEM INTERFACE ${NCURSESW_INCLUDE_DIRS})
+target_link_libraries(sonde_curses INTERFACE ${NCURSESW_LINK_LIBRARIES})
 
 find_library(LEVELDB_LIBRARY leveldb REQUIRED)
 find_path(LEVELDB_INCLUDE leveldb/db.h REQUIRED)
@@ -39,6 +44,15 @@ find_path(RE2_INCLUDE re2/re2.h REQUIRED)
 add_library(sonde_re2 INTERFACE)
 target_include_directories(sonde_re2 SYSTEM INTERFACE ${RE2_INCLUDE})
 target_link_libraries(sonde_re2 INTERFACE ${RE2_LIBRARY} Threads::Threads)
+
+# Fourier transforms: the template alone, for doubles.
+find_path(KISSFFT_INCLUDE kissfft/kissfft.hh REQUIRED)
+add_library(sonde_kissfft INTERFACE)
+target_include_directories(sonde_kissfft SYSTEM INTERFACE ${KISSFFT_INCLUDE})
+# Files of hints.
+find_path(TOML_INCLUDE toml++/toml.h REQUIRED)
+add_library(sonde_toml INTERFACE)
+target_include_directories(sonde_toml SYSTEM INTERFACE ${TOML_INCLUDE})
 
 find_path(PFM_INCLUDE perfmon/pfmlib_perf_event.h REQUIRED)
 

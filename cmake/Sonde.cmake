@@ -66,9 +66,14 @@ function(sonde_fuzzer name)
   endif()
 endfunction()
 
-# A library to be preloaded into applications: sonde_interposer(TARGET NAME). It exports what NAME.map
-# says, brings nothing of the C++ runtime, and is never unloaded.
+# A library to be preloaded into applications: sonde_interposer(TARGET NAME [DIRECTORY]). It exports
+# what NAME.map says, brings nothing of the C++ runtime, and is never unloaded. DIRECTORY: where it is
+# installed, if not with the others.
 function(sonde_interposer target name)
+  set(directory ${SONDE_INTERPOSER_DIR})
+  if(ARGC GREATER 2)
+    set(directory ${ARGV2})
+  endif()
   set(map ${CMAKE_CURRENT_SOURCE_DIR}/${name}.map)
   target_link_libraries(${target} PRIVATE sonde_flags Threads::Threads ${CMAKE_DL_LIBS})
   target_compile_options(${target} PRIVATE
@@ -78,6 +83,6 @@ function(sonde_interposer target name)
   set_target_properties(${target} PROPERTIES
     PREFIX "" OUTPUT_NAME ${name} LINKER_LANGUAGE C LINK_DEPENDS ${map}
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/libclient/sonde)
-  install(TARGETS ${target} LIBRARY DESTINATION ${SONDE_INTERPOSER_DIR})
-  sonde_split_debug(${target} ${SONDE_INTERPOSER_DIR})
+  install(TARGETS ${target} LIBRARY DESTINATION ${directory})
+  sonde_split_debug(${target} ${directory})
 endfunction()

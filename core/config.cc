@@ -165,6 +165,18 @@ Status ParseNan(std::string_view text, bool& null) {
   return {};
 }
 
+// A number such as 380 or 1.25; nothing, which is as if there were no such line.
+Status ParseDecimal(std::string_view text, double low, double high, std::optional<double>& out) {
+  if (text.empty()) return out.reset(), Status();
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const bool whole = error == std::errc() && end == text.data() + text.size();
+  if (!whole || !(value >= low && value <= high)) {
+    return {Code::kInvalid, fmt::format("expected a number from {} to {}", low, high)};
+  }
+  return out = value, Status();
+}
+
 struct Key {
   std::string_view name;
   std::function<Status(Config&, std::string_view)> set;
@@ -182,6 +194,7 @@ const std::vector<Key>& Keys() {
        [](Config& c, V v) {
          return OneOf(v, {"full", "short", "off"}, c.report);
        }},
+      {"proxy_socket", [](Config& c, V v) { return ParseBool(v, c.proxy_socket); }},
       {"fanout", [](Config& c, V v) { return ParseNumber(v, 2, 256, c.fanout); }},
       {"provider", [](Config& c, V v) { return ParseProviders(v, c.provider); }},
       {"interface", [](Config& c, V v) { return Any(v, c.interface); }},
@@ -194,6 +207,7 @@ const std::vector<Key>& Keys() {
       {"archive", [](Config& c, V v) { return Any(v, c.archive); }},
       {"profile_limit", [](Config& c, V v) { return ParseSize(v, 1 << 20, c.profile_limit); }},
       {"node_memory", [](Config& c, V v) { return ParseSize(v, 1 << 18, c.node_memory); }},
+      {"ask_slurm", [](Config& c, V v) { return ParseBool(v, c.ask_slurm); }},
       {"keep_environment", [](Config& c, V v) { return ParseBool(v, c.keep_environment); }},
       {"keep_age", [](Config& c, V v) { return ParseTime(v, c.keep_age); }},
       {"keep_profiles", [](Config& c, V v) { return ParseNumber(v, 0, kMany, c.keep_profiles); }},
@@ -208,6 +222,10 @@ const std::vector<Key>& Keys() {
       {"site_proxy_secret", [](Config& c, V v) { return Any(v, c.site_proxy_secret); }},
       {"site_user_header", [](Config& c, V v) { return ParseHeaderName(v, c.site_user_header); }},
       {"site_open", [](Config& c, V v) { return ParseNumber(v, 1, 4096, c.site_open); }},
+      {"peaks", [](Config& c, V v) { return Any(v, c.peaks); }},
+      {"carbon_g_per_kwh",
+       [](Config& c, V v) { return ParseDecimal(v, 0, 10'000, c.carbon_g_per_kwh); }},
+      {"pue", [](Config& c, V v) { return ParseDecimal(v, 1, 10, c.pue); }},
       {"alarms", [](Config& c, V v) { return ParseBool(v, c.alarms); }},
       {"alarm_rules", [](Config& c, V v) { return Any(v, c.alarm_rules); }},
       {"alarm_command", [](Config& c, V v) { return Any(v, c.alarm_command); }},

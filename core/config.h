@@ -8,6 +8,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -27,7 +28,10 @@ struct Config {
   bool monitor_interactive = false;  // the interactive step of salloc
 
   // Report on srun's stderr: "full", "short" (one line) or "off".
-  std::string report = "full";
+  std::string report = "short";
+
+  // Whether programs for metric-proxy find a socket of the step (launcher/proxy_socket.h).
+  bool proxy_socket = true;
 
   // Tree.
   uint32_t fanout = 16;  // 2 to 256
@@ -43,7 +47,7 @@ struct Config {
   std::string http = "loopback";   // loopback, off, or the name of an interface's address
   uint16_t http_port = 4242;       // 0: any free one
   std::string http_cors;           // origins whose pages may ask, separated by commas; "*": all
-  bool opentsdb_nan_null = false;  // NaN is null in OpenTSDB's answers, not the text "NaN"
+  bool opentsdb_nan_null = false;  // NaN and infinity are null in OpenTSDB's answers, not texts
 
   // DaemonSettings::ask_filesystems; the file's alone, no variable overrides it.
   std::string ask_filesystems;
@@ -52,6 +56,7 @@ struct Config {
   std::string archive;                   // "" : $HOME/.local/share/sonde; %u user, %U uid, %h home
   uint64_t profile_limit = 64ull << 20;  // bytes of blocks per profile, divided among its nodes
   uint64_t node_memory = 8ull << 20;     // bytes of sealed blocks a node daemon keeps
+  bool ask_slurm = true;                 // squeue, for what the job asked for and why it ended
   bool keep_environment = true;          // SLURM_*, OMP_* and modules, in profiles
   // Limits of the archive, which keeps the newest profiles; 0: no limit.
   Nanos keep_age = 0;
@@ -69,6 +74,11 @@ struct Config {
       site_proxy_secret;  // a file with the secret that a proxy's requests must carry; "": none
   std::string site_user_header;  // header in which a proxy names the user; "": none
   uint32_t site_open = 64;       // archives that are open at a time, 1 to 4096
+
+  // What `sonde roofline` and `sonde energy` need to know of the site.
+  std::string peaks;                       // its file (insight/steps/peaks_file.h); "": it has none
+  std::optional<double> carbon_g_per_kwh;  // grams of CO2e for a kWh of its electricity
+  std::optional<double> pue;               // what the whole site draws / what computers draw
 
   // Alarms (series/alarm/rule.h).
   bool alarms = true;         // rules are evaluated, built-in ones too

@@ -1,17 +1,21 @@
 #include "core/job.h"
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 namespace sonde {
 namespace {
 
-constexpr std::array<std::pair<EndState, std::string_view>, 6> kStates = {{
+constexpr std::array<std::pair<EndState, std::string_view>, 9> kStates = {{
     {EndState::kRunning, "running"},
     {EndState::kCompleted, "completed"},
     {EndState::kFailed, "failed"},
     {EndState::kOutOfMemory, "out_of_memory"},
     {EndState::kCancelled, "cancelled"},
+    {EndState::kTimeout, "timeout"},
+    {EndState::kPreempted, "preempted"},
+    {EndState::kNodeFail, "node_fail"},
     {EndState::kLost, "lost"},
 }};
 
@@ -35,6 +39,20 @@ EndState ParseEndState(std::string_view text) {
     if (name == text) return value;
   }
   return EndState::kUnknown;
+}
+
+void AddExits(const std::vector<TaskExit>& exits, JobDescription& job) {
+  for (const TaskExit& exit : exits) {
+    const auto at =
+        std::lower_bound(job.exits.begin(), job.exits.end(), exit,
+                         [](const TaskExit& a, const TaskExit& b) { return a.rank < b.rank; });
+    if (at != job.exits.end() && at->rank == exit.rank) continue;
+    if (job.exits.size() >= kMaxTaskExits) {
+      ++job.exits_left_out;
+    } else {
+      job.exits.insert(at, exit);
+    }
+  }
 }
 
 std::string StateWord(const JobDescription& job) {

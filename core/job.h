@@ -4,7 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +25,8 @@ struct JobStep {
   std::string ToString() const { return step.empty() ? job : job + "." + step; }
   // Splits at the last dot; anything is accepted, an unknown job is simply not found.
   static JobStep Parse(std::string_view text);
+  // Of these the steps are the programs.
+  bool IsScript() const { return step == "batch" || step == "interactive"; }
   auto operator<=>(const JobStep&) const = default;
 };
 
@@ -32,7 +36,10 @@ enum class EndState : uint8_t {
   kCompleted,    // every task ended with exit code 0
   kFailed,       // a task ended with another exit code or by a signal
   kOutOfMemory,  // a task was killed, and the kernel killed in its control group as memory ran out
-  kCancelled,    // tasks were killed by scancel, a time limit or the loss of srun
+  kCancelled,    // tasks were killed by scancel, the loss of srun, or for a reason nobody knows
+  kTimeout,      // they were killed as the job's time limit was reached
+  kPreempted,    // they were killed to make room for another job
+  kNodeFail,     // they were killed as Slurm had lost a node of the job
   kLost,         // the record stops without an end: the head was killed
   kUnknown,      // as a later version of Sonde calls it; the description keeps the word
 };
@@ -80,6 +87,7 @@ struct PresenceRun {
   // those that came for the first time alone: 0. `first`: the rows are of different nodes, `nodes`
   // is the least that any of them has.
   Nanos back_from = 0;
+  bool IsMixed() const { return back_from == first; }  // of different nodes
   bool operator==(const PresenceRun&) const = default;
 };
 
@@ -94,6 +102,32 @@ struct Figure {
   uint32_t task = 0xffffffff;
   KeptMembers kept;
   bool operator==(const Figure&) const = default;
+};
+
+// A task that did not end with exit code 0.
+struct TaskExit {
+  uint32_t rank = 0;
+  int32_t status = 0;  // as wait() gives it
+  auto operator<=>(const TaskExit&) const = default;
+};
+// So many are listed; the others are counted.
+inline constexpr size_t kMaxTaskExits = 4096;
+
+// What the job asked Slurm for and got, as far as Slurm has told the head
+// (daemon/head/slurm/squeue.h). It is of the job, while a step may have a part of that. 0 and "":
+// not known.
+struct JobRequest {
+  static constexpr Nanos kNoLimit = std::numeric_limits<Nanos>::max();
+
+  Nanos time_limit = 0;  // kNoLimit: there is none
+  Nanos submitted = 0;
+  Nanos begun = 0;
+  uint32_t cpus = 0;  // of all its nodes
+  std::string qos;
+  std::string features;  // of nodes, as --constraint names them
+  std::string gres;      // generic resources of each node, such as "gpu:2"
+  KeptMembers kept;
+  bool operator==(const JobRequest&) const = default;
 };
 
 // By name; user_tags.h says what they may be.
@@ -121,7 +155,10 @@ struct JobDescription {
   Nanos start = 0;
   Nanos end = 0;  // 0 while running
   EndState state = EndState::kRunning;
-  int exit_status = 0;  // the highest wait status of its tasks
+  int exit_status = 0;                // the highest wait status of its tasks
+  std::vector<TaskExit> exits;        // by rank
+  uint64_t exits_left_out = 0;        // of tasks that are not among these
+  std::optional<JobRequest> request;  // nothing: nobody asked Slurm
   Coverage coverage;
   std::vector<PresenceRun> presence;  // ascending; empty: not known, as of older releases
   std::vector<NodeInfo> nodes;        // by index
@@ -138,6 +175,8 @@ struct JobDescription {
 inline bool HasEnded(const JobDescription& job) {
   return job.state != EndState::kRunning && (job.state != EndState::kUnknown || job.end != 0);
 }
+// Adds those of tasks that are not listed yet.
+void AddExits(const std::vector<TaskExit>& exits, JobDescription& job);
 // The state as the description says it, known or not.
 std::string StateWord(const JobDescription& job);
 

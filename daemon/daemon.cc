@@ -125,8 +125,8 @@ void OpenLog(const LaunchMessage& launch, const Config& config, const Status& co
 
 int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& make) {
   UniqueFd lifeline_fd = Inherit(launch::kLifelineFd);
-  UniqueFd listen_fd = Inherit(launch::kListenFd);
-  UniqueFd application_fd = Inherit(launch::kApplicationFd);
+  Sockets sockets{Inherit(launch::kListenFd), Inherit(launch::kApplicationFd),
+                  SocketFile(Inherit(launch::kProxyFd))};
   if (!lifeline_fd) {
     std::fputs("sonded is started by the Slurm plugin or by `sonde run`, not by hand\n", stderr);
     return 2;
@@ -149,7 +149,7 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
   if (daemon == nullptr) {
     return Fail(lifeline, {Code::kInvalid, "this program has not the role asked for"});
   }
-  const Status started = daemon->Start(std::move(listen_fd), std::move(application_fd));
+  const Status started = daemon->Start(std::move(sockets));
   if (!started.ok()) return Fail(lifeline, started);
   lifeline.SendUp(launch->InStep());
   lifeline.Start(*daemon);

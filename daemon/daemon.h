@@ -12,7 +12,9 @@
 #include <vector>
 
 #include "core/config.h"
+#include "core/socket_file.h"
 #include "core/status.h"
+#include "core/unique_fd.h"
 #include "daemon/launch_message.h"
 #include "daemon/launcher_line.h"
 #include "daemon/loop.h"
@@ -28,10 +30,16 @@ struct DaemonSetup {
   Status config_error;  // why `config` holds the defaults, if it should not
 };
 
+// What the launcher has made for the daemon; each may be missing.
+struct Sockets {
+  UniqueFd listen;       // the head's, for its rendezvous
+  UniqueFd application;  // a node's, which listens already
+  SocketFile proxy;      // a node's, for programs for metric-proxy; it listens already
+};
+
 class Daemon : public LauncherLine::Receiver {
  public:
-  // `listen`: the head's rendezvous socket. `application`: the node's, which listens already.
-  virtual Status Start(UniqueFd listen, UniqueFd application) = 0;
+  virtual Status Start(Sockets sockets) = 0;
 };
 
 // The life of the process, from its inherited descriptors to its exit code. `make` gives null for a

@@ -147,6 +147,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kArchive, Text(&M::archive)},
       {key::kAlarms, Text(&M::alarms)},
       {key::kTags, ParseTags},
+      {key::kCalls, [](M& m, V v) { return m.calls = preload::CallsOf(v), Status(); }},
       {key::kNote, ParseNote},
       {key::kEnvironment, ParseVariable},
       {key::kTimeLimit, Number(&M::time_limit)},

@@ -12,6 +12,7 @@
 #include "core/config.h"
 #include "core/job.h"
 #include "core/status.h"
+#include "launcher/preload.h"
 
 namespace sonde {
 
@@ -41,6 +42,7 @@ struct LaunchMessage {
   std::string archive;             // SONDE_ARCHIVE of the user; "": by config
   std::vector<std::string> notes;  // of the launcher, for the profile
   std::string alarms;              // the user's file of alarm rules; "": none
+  preload::Calls calls;            // that somebody asked to have counted
   Nanos time_limit = 0;            // 0: none
   Nanos begun = 0;                 // of a head: when srun asked for the step; 0: it does not say
   bool acting = false;             // a head that goes on where another one died

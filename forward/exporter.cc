@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "forward/formats/columns.h"
+#include "series/store/past.h"
 
 namespace sonde::forward {
 namespace {
@@ -41,7 +43,7 @@ Exporter::~Exporter() = default;
 // Counters are read from the first row on: after a failure reading has to begin there again.
 Status Exporter::Forget(Status failure) {
   streams_.clear();
-  numbers_ = StepNumbers();
+  numbers_ = StepNumbers({});
   chunks_.clear();
   waiting_ = 0;
   marks_.clear();
@@ -52,6 +54,7 @@ Status Exporter::Pass() {
   if (record_.state().done) return {};
   const Result<ProfileEntry> entry = archive_.Entry(key_);
   if (!entry.ok()) return entry.status();
+  numbers_.SetPresence(entry->job.presence);
   if (!record_.state().intent.empty()) {
     const Marks intent = record_.state().intent;
     const bool perhaps_there = !record_.state().split;
@@ -79,6 +82,9 @@ Status Exporter::Read(const ProfileEntry& entry, const Marks* only) {
     wanted.end = std::min(wanted.end, Clock::System().SinceBoot() + ahead_ - kSettle);
   }
   wanted.stream = [&](uint32_t node, const std::string& group, const BlockInfo& info) {
+    // Of the past more may come of any time. Prometheus refuses what is older than what it has.
+    const bool is_in_order = to.protocol == Protocol::kPrometheus;
+    if (IsPastGroup(group) && (entry.running || is_in_order)) return false;
     const auto [at, is_new] = streams_.try_emplace({node, group});
     // The numbers of single nodes do not depend on earlier rows.
     if (is_new && !reduced) at->second.seen = record_.Mark(at->first);
@@ -91,7 +97,8 @@ Status Exporter::Read(const ProfileEntry& entry, const Marks* only) {
 Status Exporter::AddRow(const ProfileEntry& entry, const StoredRow& row, const Marks* only) {
   const Stream name(row.node, row.group);
   StreamState& stream = streams_[name];
-  if (row.time() <= stream.seen) return {};
+  // Rows of the past may be of one time.
+  if (row.time() < stream.seen || (row.time() == stream.seen && !IsPastGroup(row.group))) return {};
   const bool reduced = row.node == kReducedNode;
   // The node's name is not stored yet: next time.
   if (!reduced && entry.running &&
@@ -102,7 +109,9 @@ Status Exporter::AddRow(const ProfileEntry& entry, const StoredRow& row, const M
   Columns& columns = ColumnsOf(entry, row, stream);
   if (reduced) numbers_.Add(row, row_);
   const Destination& to = delivery_.destination();
-  if (row.time() <= record_.Mark(name) || row.time() < to.since) return {};
+  const Nanos mark = record_.Mark(name);
+  if (row.time() < mark || (row.time() == mark && !IsPastGroup(row.group))) return {};
+  if (row.time() < to.since) return {};
   if (only != nullptr) {
     const auto limit = only->find(name);
     if (limit == only->end() || row.time() > limit->second) return {};
@@ -152,12 +161,17 @@ Runs Exporter::MakeRuns(std::vector<Sample>& storage) {
       for (size_t row = 0; row < chunk.times.size(); ++row) {
         const double value = chunk.values[row * chunk.columns->wanted + column];
         if (std::isnan(value)) continue;
-        // Two rows within a millisecond: most receivers have room for one.
-        if (!encoder.Takes(value) || ToMillis(chunk.times[row]) == millis) {
+        if (!encoder.Takes(value)) {
           ++progress_.untold;
           continue;
         }
-        millis = ToMillis(chunk.times[row]);
+        // Of two rows within a millisecond most receivers have room for one. The later one counts,
+        // as in answers to queries.
+        const int64_t before = std::exchange(millis, ToMillis(chunk.times[row]));
+        if (before == millis) {
+          ++progress_.untold;
+          storage.pop_back();
+        }
         storage.push_back({chunk.times[row], value});
       }
       ++column;

@@ -31,8 +31,9 @@ class Exporter {
   struct Progress {
     uint64_t taken = 0;  // samples, by this object
     uint64_t refused = 0;
-    uint64_t untold = 0;  // samples that the protocol cannot express: NaN, infinities
-    Nanos reached = 0;    // the time of the newest row that was sent
+    // Samples that the protocol cannot express: infinities, and all but the last in a millisecond.
+    uint64_t untold = 0;
+    Nanos reached = 0;  // the time of the newest row that was sent
   };
   using OnProgress = std::function<void(const Progress&)>;
 
@@ -83,7 +84,7 @@ class Exporter {
   Progress progress_;
 
   std::map<Stream, StreamState> streams_;
-  StepNumbers numbers_;
+  StepNumbers numbers_{{}};
   std::vector<double> row_;
 
   std::vector<Chunk> chunks_;

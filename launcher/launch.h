@@ -3,7 +3,9 @@
 // A daemon is started with the lifeline, one end of a SOCK_SEQPACKET socketpair, as descriptor 3
 // (kLifelineFd); the head's rendezvous socket, if there is one, is descriptor 4 (kListenFd); the
 // socket for applications is descriptor 5 (kApplicationFd), which listens before an application
-// starts, as the application may be quicker than the daemon. Nobody but the daemon has it.
+// starts, as the application may be quicker than the daemon. Nobody but the daemon has it. So does,
+// at a path of the file system, descriptor 6 (kProxyFd), for programs that are linked with
+// metric-proxy's client library; it may be missing. The daemon removes its file.
 // The daemon's parent is not the launcher. It knows the launcher by the lifeline alone: when one
 // ends, so does the other. The daemon starts with the signals ignored that a job's processes get
 // (TERM, INT, USR1, ...). Nothing secret stands in argv or the environment; argv is `sonded
@@ -75,6 +77,7 @@ namespace sonde::launch {
 inline constexpr int kLifelineFd = 3;
 inline constexpr int kListenFd = 4;
 inline constexpr int kApplicationFd = 5;
+inline constexpr int kProxyFd = 6;
 inline constexpr size_t kMaxPacket = 32768;
 // A node's daemon adds to its launch message when it starts an acting head.
 inline constexpr size_t kMaxLaunch = kMaxPacket - 256;
@@ -162,6 +165,9 @@ inline constexpr std::string_view kConfig = "config";    // path of sonde.conf
 inline constexpr std::string_view kArchive = "archive";  // SONDE_ARCHIVE of the user, if set
 inline constexpr std::string_view kAlarms = "alarms";    // file of the user's alarm rules
 inline constexpr std::string_view kTags = "tags";        // --telemetry-tag: a=1,b=2
+// What is to be counted because it was asked for by name, of mpi, io and functions, separated by
+// commas; absent: nothing.
+inline constexpr std::string_view kCalls = "calls";
 // What the launcher has to tell the readers of the profile; a line for each note.
 inline constexpr std::string_view kNote = "note";
 // NAME=VALUE of the step's environment that its profile keeps; a line for each.

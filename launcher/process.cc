@@ -25,10 +25,12 @@ namespace {
 
 enum Step : int { kDescriptors, kCredentials, kListen, kExec };
 
+constexpr std::chrono::milliseconds kRemoving{100};
+
 constexpr int kIgnored[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGUSR1, SIGUSR2, SIGPIPE, SIGALRM,
                             SIGTERM, SIGTSTP, SIGTTIN, SIGTTOU, SIGXCPU, SIGXFSZ};
 
-// An abstract name of a Unix socket.
+// Of a Unix socket.
 struct Address {
   sockaddr_un address{};
   socklen_t size = 0;  // 0: none
@@ -43,6 +45,7 @@ struct Plan {
   int listen;
   int errors;
   Address application;
+  Address proxy;
   const Credentials* become;
   const Placement* placement;
 };
@@ -86,13 +89,13 @@ bool PlaceDescriptors(const Plan& plan) {
   return true;
 }
 
-bool Listen(const Address& at) {
-  const int made = ::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK, 0);
+bool Listen(const Address& at, int type, int place) {
+  const int made = ::socket(AF_UNIX, type | SOCK_NONBLOCK, 0);
   if (made < 0) return false;
-  if (made != kApplicationFd && ::dup2(made, kApplicationFd) < 0) return false;
-  if (made != kApplicationFd) ::close(made);
+  if (made != place && ::dup2(made, place) < 0) return false;
+  if (made != place) ::close(made);
   const auto* const address = reinterpret_cast<const sockaddr*>(&at.address);
-  return ::bind(kApplicationFd, address, at.size) == 0 && ::listen(kApplicationFd, SOMAXCONN) == 0;
+  return ::bind(place, address, at.size) == 0 && ::listen(place, SOMAXCONN) == 0;
 }
 
 // By system calls: the C library's functions change the ids of all threads that they know of, and
@@ -133,10 +136,15 @@ NotExecuted BecomeDaemon(const void* at) {
     return {kCredentials, errno};
   }
   // A client sees the ids of the listener, so the user listens, and before there are tasks.
-  if (plan.application.size != 0 && !Listen(plan.application)) return {kListen, errno};
+  if (plan.application.size != 0 && !Listen(plan.application, SOCK_SEQPACKET, kApplicationFd)) {
+    return {kListen, errno};
+  }
+  if (plan.proxy.size != 0 && !Listen(plan.proxy, SOCK_STREAM, kProxyFd)) ::close(kProxyFd);
   UnblockSignals();
   ::execve(plan.path, plan.argv, plan.envp);
-  return {kExec, errno};
+  const int error = errno;
+  if (plan.proxy.size != 0) ::unlink(plan.proxy.address.sun_path);
+  return {kExec, error};
 }
 
 std::vector<char*> Pointers(const std::vector<std::string>& texts) {
@@ -160,14 +168,16 @@ Status DescribeFailure(const NotExecuted& failed, const std::string& path) {
   }
 }
 
-Result<Address> ApplicationAddress(const std::string& name) {
+// With `abstract` the name is not one of the file system.
+Result<Address> AddressOf(const std::string& name, bool abstract) {
   Address at;
   if (name.empty()) return at;
   at.address.sun_family = AF_UNIX;
   if (name.size() + 1 > sizeof(at.address.sun_path)) {
     return Status(Code::kInvalid, "'" + name + "' is too long for the name of a socket");
   }
-  std::memcpy(at.address.sun_path + 1, name.data(), name.size());
+  // A path has a zero byte behind it, an abstract name before it.
+  std::memcpy(at.address.sun_path + (abstract ? 1 : 0), name.data(), name.size());
   at.size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
   return at;
 }
@@ -200,13 +210,21 @@ Result<Ends> MakeEnds() {
 }
 
 Result<ProcessId> Start(const Process& process, Ends& ends) {
-  const Result<Address> application = ApplicationAddress(process.application);
+  const Result<Address> application = AddressOf(process.application, true);
   if (!application.ok()) return application.status();
+  const Result<Address> proxy = AddressOf(process.proxy, false);
   const std::vector<char*> argv = Pointers(process.arguments);
   const std::vector<char*> envp = Pointers(process.environment);
-  const Plan plan{process.path.c_str(), argv.data(),       envp.data(),
-                  ends.daemon.get(),    process.listen_fd, ends.stderr_end.get(),
-                  *application,         process.become,    &process.placement};
+  const Plan plan{.path = process.path.c_str(),
+                  .argv = argv.data(),
+                  .envp = envp.data(),
+                  .lifeline = ends.daemon.get(),
+                  .listen = process.listen_fd,
+                  .errors = ends.stderr_end.get(),
+                  .application = *application,
+                  .proxy = proxy.ok() ? *proxy : Address(),
+                  .become = process.become,
+                  .placement = &process.placement};
   const Result<Spawned> spawned = Spawn(BecomeDaemon, &plan, process.patience);
   if (!spawned.ok()) return spawned.status().Within("start sonded");
   switch (spawned->end) {
@@ -215,6 +233,7 @@ Result<ProcessId> Start(const Process& process, Ends& ends) {
     case Spawned::End::kNotExecuted:
       return DescribeFailure(spawned->failed, process.path);
     case Spawned::End::kKilled:
+      RemoveLeftFile(process.proxy, kRemoving);
       return Status(Code::kTimeout, "start " + process.path + ": it has not begun after " +
                                         std::to_string(process.patience.count()) +
                                         " ms and is killed");
@@ -228,6 +247,15 @@ Result<Daemon> Start(const Process& process) {
   const Result<ProcessId> started = Start(process, *ends);
   if (!started.ok()) return started.status();
   return Daemon{std::move(ends->lifeline), *started, std::move(ends->errors)};
+}
+
+// unlink() follows no link at the path's end, and the directory before it is not a user's.
+void RemoveLeftFile(const std::string& path, std::chrono::milliseconds most) {
+  if (path.empty()) return;
+  const Execute remove = [](const void* at) -> NotExecuted {
+    return {::unlink(static_cast<const char*>(at)), errno};
+  };
+  static_cast<void>(Spawn(remove, path.c_str(), most));
 }
 
 }  // namespace sonde::launch

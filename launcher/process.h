@@ -18,7 +18,8 @@
 // it too would have to drop it, and with it connections that nobody accepted and the open files
 // that the user's programs sent over them (launcher/user_socket.h says why root must not). So the
 // new process makes the socket, as the user, and nobody else ever has it: when the daemon is gone,
-// programs are refused at once.
+// programs are refused at once. So it is with the socket for programs for metric-proxy, without
+// which a daemon goes on where its file cannot be made.
 //
 // Thread safety: may be called while other threads run.
 #pragma once
@@ -52,6 +53,7 @@ struct Process {
   const Credentials* become = nullptr;   // null: stay who we are
   Placement placement;
   std::string application;  // abstract name of the socket for kApplicationFd; empty: none
+  std::string proxy;        // path of the socket for kProxyFd; empty: none
   // How long it may take until the program has been executed.
   std::chrono::milliseconds patience{3000};
 };
@@ -78,5 +80,9 @@ struct Daemon {
 
 // Makes the ends and starts the daemon; then the daemon alone holds its ends.
 Result<Daemon> Start(const Process& process);
+
+// Removes the file of Process::proxy that a daemon has left which was killed. Another process does,
+// and is killed if the file system does not answer within `most`.
+void RemoveLeftFile(const std::string& path, std::chrono::milliseconds most);
 
 }  // namespace sonde::launch

@@ -11,7 +11,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <string_view>
+
 #include "core/text/options.h"
+#include "core/text/rank.h"
 #include "libclient/layout.h"
 #include "libclient/sonde.h"
 
@@ -20,32 +23,9 @@ namespace {
 
 constexpr char kSocketVariable[] = "SONDE_SOCKET";
 
-// srun's variables, then those of launchers that may run inside its step, where each variable that
-// they do not set is still srun's.
-constexpr const char* kRankVariables[] = {"SLURM_PROCID", "PMIX_RANK", "OMPI_COMM_WORLD_RANK",
-                                          "PMI_RANK"};
-constexpr const char* kLocalRankVariables[] = {"SLURM_LOCALID", "OMPI_COMM_WORLD_LOCAL_RANK",
-                                               "MPI_LOCALRANKID"};
-
-int Number(const char* variable) {
-  const char* text = getenv(variable);
-  if (text == nullptr || *text < '0' || *text > '9') return -1;
-  char* end = nullptr;
-  const long value = strtol(text, &end, 10);
-  return *end == '\0' && value <= INT32_MAX ? static_cast<int>(value) : -1;
-}
-
-// The launcher closest to the process counts: where mpirun or mpiexec starts its own processes
-// inside a step, SLURM_PROCID is the rank of its helper and the same for all of a node. So the rank
-// is the first number that differs from srun's; if none differs, all have the same number.
-template <size_t N>
-int Innermost(const char* const (&variables)[N]) {
-  const int outer = Number(variables[0]);
-  for (size_t i = 1; i < N; ++i) {
-    const int inner = Number(variables[i]);
-    if (inner >= 0 && inner != outer) return inner;
-  }
-  return outer;
+std::string_view Variable(const char* name) {
+  const char* const text = getenv(name);
+  return text == nullptr ? std::string_view() : text;
 }
 
 int LevelInEnvironment() {
@@ -60,8 +40,8 @@ bool DaemonNamed() {
   return name != nullptr && *name != '\0';
 }
 
-int Rank() { return Innermost(kRankVariables); }
-int LocalRank() { return Innermost(kLocalRankVariables); }
+int Rank() { return InnermostRank(kRankVariables, Variable); }
+int LocalRank() { return InnermostRank(kLocalRankVariables, Variable); }
 
 int Connection::Open(int segment_fd, Patience patience) {
   const char* name = secure_getenv(kSocketVariable);

@@ -17,6 +17,7 @@
 //   8 MiB     gauge cells, one cache line each
 //   9 MiB     ring of moments, kMoments of them
 //   10 MiB    owners: for every distribution the number of its histogram
+//   12 MiB    ring of values of the past, kPastValues of them
 //   16 MiB    shards of counters: one per thread at work, kMaxMetrics Counts each
 //   80 MiB    distributions: the parts of histograms, kDistributionSize bytes each
 //
@@ -30,10 +31,10 @@
 // their contents only grow. An observation's count is written last, with release: a reader that
 // sees it sees the sum, minimum and maximum that belong to it.
 //
-// A moment's writer draws a ticket, Header::moments, and writes the ring's entry at ticket %
-// kMoments. It makes the entry's sequence 2 * ticket + 1, writes, and makes it 2 * ticket + 2.
-// If another writer is still at work on that entry, the writer gives up: nobody ever waits. The
-// reader counts by the tickets what it missed.
+// Moments and values of the past go through rings. A writer draws a ticket, Header::moments, and
+// writes the ring's entry at ticket % kMoments. It makes the entry's sequence 2 * ticket + 1,
+// writes, and makes it 2 * ticket + 2. If another writer is still at work on that entry, the writer
+// gives up: nobody ever waits. The reader counts by the tickets what it missed.
 //
 // Everything is little-endian. Any change of this is a new kVersion; the daemon refuses versions
 // that it does not know. Compiled into libsonde, hence free of dependencies.
@@ -104,10 +105,22 @@ struct Moment {
 inline constexpr size_t kMoments = 1024;
 static_assert(sizeof(Moment) == 32 + kMaxMomentText && kMaxRemark <= kMaxMomentText);
 
+// A value that a gauge had at a time of the past.
+struct PastValue {
+  uint64_t sequence;
+  int64_t time;  // nanoseconds since 1970 UTC
+  double value;
+  uint32_t slot;  // the gauge's
+  uint32_t reserved;
+};
+inline constexpr size_t kPastValues = 65536;
+static_assert(sizeof(PastValue) == 32);
+
 inline constexpr size_t kRecordsOffset = 4096;
 inline constexpr size_t kCellsOffset = 8u << 20;
 inline constexpr size_t kMomentsOffset = 9u << 20;
 inline constexpr size_t kOwnersOffset = 10u << 20;
+inline constexpr size_t kPastOffset = 12u << 20;
 inline constexpr size_t kShardsOffset = 16u << 20;
 inline constexpr size_t kDistributionsOffset = kShardsOffset + kShards * kShardSize;
 inline constexpr size_t kSegmentSize = kDistributionsOffset + kDistributions * kDistributionSize;
@@ -116,7 +129,8 @@ inline constexpr size_t kRecordsSize = kCellsOffset - kRecordsOffset;
 inline constexpr size_t kOwnersSize = kDistributions * sizeof(uint16_t);
 static_assert(kCellsOffset + kMaxMetrics * kCellSize <= kMomentsOffset);
 static_assert(kMomentsOffset + kMoments * sizeof(Moment) <= kOwnersOffset);
-static_assert(kOwnersOffset + kOwnersSize <= kShardsOffset);
+static_assert(kOwnersOffset + kOwnersSize <= kPastOffset);
+static_assert(kPastOffset + kPastValues * sizeof(PastValue) <= kShardsOffset);
 
 // Fields after `reserved` change while the process runs and are read and written atomically. Memory
 // beyond what they publish is a hole: reading it would allocate pages.
@@ -132,6 +146,10 @@ struct Header {
   // Slots of each shard that exist; store-release.
   alignas(64) uint32_t shard_limit[kShards];
   alignas(64) uint64_t moments;  // tickets drawn; many threads add to it
+  // Of values of the past; 0 in a process that knows of none.
+  alignas(64) uint64_t past;  // tickets drawn
+  uint32_t past_limit;        // entries of the ring that exist; store-release
+  uint32_t reserved3;
 };
 static_assert(sizeof(Header) <= kRecordsOffset);
 

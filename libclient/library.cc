@@ -34,7 +34,8 @@ void Disown() {
   library.segment.Detach();
   library.shards.Reset();
   library.distributions.Reset();
-  library.ring.Reset();
+  library.moments.Reset();
+  library.past.Reset();
   library.phases.Reset();
   SetRecording(false);
 }
@@ -51,7 +52,10 @@ void AfterForkInChild() {
 }
 
 // At load and not with the first metric: a fork that had begun before would copy a locked mutex.
+// Another library's constructor may come before this one, and register a metric.
 __attribute__((constructor)) void Load() {
+  if (library.loaded) return;
+  library.loaded = true;
   const char* const debug = secure_getenv("SONDE_DEBUG");
   library.talks = debug != nullptr && strcmp(debug, "1") == 0;
   library.guards_forks = pthread_atfork(&BeforeFork, &AfterForkInParent, &AfterForkInChild) == 0;
@@ -65,6 +69,7 @@ void OnThreadEnd(void* shard) {
 // A process that never had a daemon keeps nothing open.
 int AttachFirst(Patience patience) {
   if (!DaemonNamed()) return SONDE_OFF;
+  Load();
   errno = ENOMEM;
   if (!library.guards_forks || !library.registry.Create() || !library.segment.Create()) {
     return SONDE_SYSTEM;

@@ -41,6 +41,7 @@ struct Library {
   int code = SONDE_OFF;
   int error = 0;              // errno that belongs to it
   int64_t tried = 0;          // when, by CLOCK_MONOTONIC
+  bool loaded = false;        // these two are known
   bool guards_forks = false;  // set once, before main()
   bool talks = false;         // set once, before main(): SONDE_DEBUG=1
   bool has_shards = false;    // Shards::Create was called
@@ -49,7 +50,8 @@ struct Library {
   Registry registry;
   Shards shards;
   Distributions distributions;
-  Ring ring;
+  Ring<Moments> moments;
+  Ring<Past> past;
   Phases phases;
   Connection connection;
 };
@@ -82,6 +84,13 @@ inline bool Recording() { return __atomic_load_n(&library.recording, __ATOMIC_AC
 // Mutex held: attaches the process if that was not tried yet, or again if nobody listened and a
 // second has passed. Returns a code of sonde.h.
 int Attach();
+
+// Without the mutex: attaches the process if it is not.
+inline int AttachIfNeeded() {
+  if (Recording()) return SONDE_OK;
+  const Lock lock;
+  return Attach();
+}
 
 // Mutex held: ends the record of the process.
 void Detach();

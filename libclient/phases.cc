@@ -3,20 +3,13 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/text/hash.h"
+
 namespace sonde::client {
-namespace {
-
-uint32_t Hash(std::string_view text) {  // FNV-1a
-  uint32_t hash = 2166136261u;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-  return hash;
-}
-
-}  // namespace
 
 OpenPhase* Phases::Find(std::string_view name, bool make) {
   if (phases_ == nullptr && (!make || !MakeTable())) return nullptr;
-  const uint32_t hash = Hash(name);
+  const uint32_t hash = Fnv1a32(name);
   size_t bucket = hash % kBuckets;
   for (; buckets_[bucket] != 0; bucket = (bucket + 1) % kBuckets) {
     OpenPhase& phase = phases_[buckets_[bucket] - 1];

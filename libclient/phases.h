@@ -17,6 +17,7 @@ namespace sonde::client {
 
 inline constexpr char kPhaseCounter[] = "phase_seconds_total";
 inline constexpr char kPhaseTag[] = "phase";
+inline constexpr char kPhaseHelp[] = "Time spent in a phase of the program. Tag phase.";
 
 struct OpenPhase {
   uint32_t hash;

@@ -5,6 +5,7 @@
 
 #include <string_view>
 
+#include "core/text/hash.h"
 #include "libclient/error.h"
 
 namespace sonde::client {
@@ -61,13 +62,7 @@ struct Identity {
   }
   bool operator==(const Identity&) const = default;
 
-  uint32_t Hash() const {  // FNV-1a
-    uint32_t hash = 2166136261u;
-    for (const std::string_view part : {name, tags}) {
-      for (const char c : part) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619u;
-    }
-    return hash;
-  }
+  uint32_t Hash() const { return Fnv1a32(tags, Fnv1a32(name)); }
 };
 
 }  // namespace

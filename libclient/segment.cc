@@ -56,7 +56,7 @@ bool Segment::Open() {
   fd_ = MakeMemfd();
   if (fd_ < 0) return false;
   struct stat info;
-  records_ = cells_ = moments_ = owners_ = 0;
+  records_ = cells_ = moments_ = past_ = owners_ = 0;
   if (ftruncate(fd_, static_cast<off_t>(kSegmentSize)) == 0 &&
       fcntl(fd_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) == 0 &&
       fstat(fd_, &info) == 0 && fallocate(fd_, 0, 0, kRecordsOffset) == 0) {

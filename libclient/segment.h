@@ -39,6 +39,10 @@ class Segment {
     return Reserve(kMomentsOffset, moments_, end, kMoments * sizeof(Moment));
   }
   size_t moments() const { return moments_ / sizeof(Moment); }  // that have memory
+  bool ReservePast(size_t end) {
+    return Reserve(kPastOffset, past_, end, kPastValues * sizeof(PastValue));
+  }
+  size_t past() const { return past_ / sizeof(PastValue); }  // that have memory
   bool ReserveOwners() { return Reserve(kOwnersOffset, owners_, kOwnersSize, kOwnersSize); }
   bool ReserveShard(size_t shard, size_t from, size_t to);
   bool ReserveDistribution(size_t index);
@@ -52,6 +56,9 @@ class Segment {
   Cell* cell(size_t slot) const { return reinterpret_cast<Cell*>(base_ + kCellsOffset) + slot; }
   Moment* moment(size_t index) const {
     return reinterpret_cast<Moment*>(base_ + kMomentsOffset) + index;
+  }
+  PastValue* past_value(size_t index) const {
+    return reinterpret_cast<PastValue*>(base_ + kPastOffset) + index;
   }
   uint16_t* owners() const { return reinterpret_cast<uint16_t*>(base_ + kOwnersOffset); }
   Count* shard(size_t index) const {
@@ -75,6 +82,7 @@ class Segment {
   size_t records_ = 0;  // bytes reserved
   size_t cells_ = 0;
   size_t moments_ = 0;
+  size_t past_ = 0;
   size_t owners_ = 0;
 };
 

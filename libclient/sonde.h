@@ -95,6 +95,16 @@ sonde_metric_t* sonde_histogram(const char* name, const char* unit, const char* 
  * by this function or by sonde_set(), not by both. */
 void sonde_set_at(sonde_metric_t* metric, double value, int64_t time_ns);
 
+/* Adds a value that a gauge had at a time that has passed, in nanoseconds since 1970 UTC: it is
+ * recorded at the tick that is nearest to it, in place of what was there, and changes nothing that
+ * is recorded at other ticks. So a program may tell at the end of an iteration what it measured
+ * during it. Of several values for one tick the last one told counts. Takes some 10 ns. Values that
+ * come faster than the daemon takes them (65,536 in a tick) are left out, with a note, and so are
+ * those from more than a day before the step began; one whose time lies ahead is recorded as of
+ * now. Returns SONDE_OK, or the code for why it did nothing. Nothing happens for NULL, another
+ * type, or a value that is not finite. */
+int sonde_set_past(sonde_metric_t* metric, double value, int64_t time_ns);
+
 /* Moments. Every text is plain UTF-8 without control characters; a text that many ranks say at the
  * same time is shown once, with the number of ranks. A call takes some 100 ns and returns SONDE_OK,
  * or the code for why it did nothing. Moments that come faster than the daemon takes them (some

@@ -103,6 +103,12 @@ class Gauge : public detail::Handle {
     using std::chrono::nanoseconds;
     sonde_set_at(get(), value, duration_cast<nanoseconds>(time.time_since_epoch()).count());
   }
+  // A value that it had at a time that has passed, recorded at that time's tick.
+  void SetPast(double value, std::chrono::system_clock::time_point time) const {
+    using std::chrono::duration_cast;
+    using std::chrono::nanoseconds;
+    sonde_set_past(get(), value, duration_cast<nanoseconds>(time.time_since_epoch()).count());
+  }
   // Adds a number of either sign.
   void Add(double value) const { sonde_add(get(), value); }
 };

@@ -10,9 +10,11 @@ constexpr size_t kWorkers = 4;
 }  // namespace
 
 ArchiveSource::ArchiveSource(std::shared_ptr<const Archive> archive,
-                             std::unique_ptr<ArchiveKeeper> keeper, Nanos patience)
+                             std::unique_ptr<ArchiveKeeper> keeper, Nanos patience,
+                             ConcludeOptions conclude)
     : archive_(std::move(archive)),
       keeper_(std::move(keeper)),
+      conclude_(std::move(conclude)),
       workers_(kWorkers),
       heads_(workers_.AsExecutor(), patience),
       queries_(*archive_, heads_) {

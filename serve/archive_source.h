@@ -18,14 +18,24 @@
 #include <utility>
 #include <vector>
 
+#include "insight/steps/step_energy.h"
 #include "profiles/archive/archive.h"
 #include "profiles/archive/keeper.h"
+#include "profiles/compare/run_bands.h"
 #include "serve/running_heads.h"
 #include "serve/step_queries.h"
 #include "serve/workers.h"
 #include "web/source/data_source.h"
 
 namespace sonde::serve {
+
+// What the conclusions about a finished step need besides its profile. Files are read when one is
+// asked for, so that what was measured meanwhile counts.
+struct ConcludeOptions {
+  std::string hint_rules;               // the directory of the site's; "": there is none
+  std::vector<std::string> peak_files;  // as `sonde peaks` writes them
+  insight::CarbonOptions carbon;
+};
 
 class ArchiveSource : public web::DataSource {
  public:
@@ -36,17 +46,23 @@ class ArchiveSource : public web::DataSource {
   // that a head has to answer.
   explicit ArchiveSource(std::shared_ptr<const Archive> archive,
                          std::unique_ptr<ArchiveKeeper> keeper = nullptr,
-                         Nanos patience = RunningHeads::kTimeout);
+                         Nanos patience = RunningHeads::kTimeout, ConcludeOptions conclude = {});
   ~ArchiveSource() override;
 
   void Jobs(size_t limit, JobsCallback callback) const override;
   void GetProfile(const JobStep& id, ProfileCallback callback) const override;
   void StepsOf(const std::string& job, Nanos now, StepsCallback callback) const override;
+  void List(const Selection& selection, Nanos now, ListCallback callback) const override;
   std::vector<std::string> PassedOver() const override { return archive_->damage(); }
   void ChangeTags(const JobStep& id, const UserTags& set, const std::vector<std::string>& remove,
                   TagsCallback callback) const override;
   void Compare(const std::vector<std::string>& groups, const std::string& align,
                CompareCallback callback) const override;
+  void CompareMany(const ManyRunsQuestion& question, CompareCallback callback) const override;
+  void Bands(const ManyRunsQuestion& question, const std::vector<std::string>& metrics,
+             BandAxis axis, CompareCallback callback) const override;
+  void Models(const web::ModelsQuestion& question, ModelsCallback callback) const override;
+  void Conclude(const JobStep& id, const std::string& of, ConcludeCallback callback) const override;
 
   void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const override;
   void Names(NamesCallback callback) const override;
@@ -68,8 +84,14 @@ class ArchiveSource : public web::DataSource {
   Task<Result<std::vector<JobDescription>>> DoJobs(size_t limit) const;
   Task<Result<Profile>> DoGetProfile(JobStep id) const;
   Task<Result<std::vector<web::StepInShort>>> DoStepsOf(std::string job, Nanos now) const;
+  Task<Result<web::StepPage>> DoList(Selection selection, Nanos now) const;
   Task<Result<UserTags>> DoChangeTags(JobStep id, TagChange change) const;
   Task<Result<std::string>> DoCompare(std::vector<std::string> groups, std::string align) const;
+  Task<Result<std::string>> DoCompareMany(ManyRunsQuestion question) const;
+  Task<Result<std::string>> DoBands(ManyRunsQuestion question, std::vector<std::string> metrics,
+                                    BandAxis axis) const;
+  Task<Result<std::string>> DoModels(web::ModelsQuestion question) const;
+  Task<Result<std::string>> DoConclude(JobStep id, std::string of) const;
   // StepSeries:
   Task<Result<std::vector<Series>>> DoListSeries(std::string metric, size_t limit) const;
   Task<Result<web::SeriesNames>> DoNames() const;
@@ -89,6 +111,7 @@ class ArchiveSource : public web::DataSource {
 
   const std::shared_ptr<const Archive> archive_;
   const std::unique_ptr<ArchiveKeeper> keeper_;
+  const ConcludeOptions conclude_;
   mutable std::mutex mutex_;  // guards what is known
   // Moments of finished steps, which do not change; by their keys.
   mutable std::map<std::string, StepMoments> moments_;

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "profiles/records/select.h"
+#include "profiles/select/select.h"
 #include "series/query/steps.h"
 #include "serve/archive_source.h"
 

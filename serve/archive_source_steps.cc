@@ -15,23 +15,29 @@ Task<Result<std::vector<web::StepInShort>>> ArchiveSource::DoStepsOf(std::string
   if (!cards.ok()) co_return cards.status();
   std::vector<web::StepInShort> steps;
   ForEachCard(*cards, [&](const ListedProfile& one, const JobStep& id, const Card& card) {
-    web::StepInShort& step = steps.emplace_back();
-    step.key = one.key;
-    step.id = id;
-    step.name = card.name;
-    step.state = card.state;
-    step.start = one.start;
-    step.end = card.end;
-    step.nodes = card.nodes;
-    step.tasks = card.tasks;
-    for (const auto& [name, value] : card.tags) step.tags.emplace(name, value);
-    step.summary = SummaryOfCard(card, one.start, now);
+    steps.push_back(web::InShort(one.key, id, card, one.start, now));
   });
   co_return steps;
 }
 
 void ArchiveSource::StepsOf(const std::string& job, Nanos now, StepsCallback callback) const {
   workers_.Begin("list a job's steps", std::move(callback), DoStepsOf(job, now));
+}
+
+Task<Result<web::StepPage>> ArchiveSource::DoList(Selection selection, Nanos now) const {
+  const Result<SelectedPage> selected = archive_->SelectPage(selection, now);
+  if (!selected.ok()) co_return selected.status();
+  web::StepPage page;
+  page.found = selected->found;
+  ForEachCard(selected->profiles,
+              [&](const ListedProfile& one, const JobStep& id, const Card& card) {
+                page.steps.push_back(web::InShort(one.key, id, card, one.start, now));
+              });
+  co_return page;
+}
+
+void ArchiveSource::List(const Selection& selection, Nanos now, ListCallback callback) const {
+  workers_.Begin("list steps", std::move(callback), DoList(selection, now));
 }
 
 // For the newest run of the step, which is the one shown.
@@ -68,6 +74,35 @@ Task<Result<std::string>> ArchiveSource::DoCompare(std::vector<std::string> grou
 void ArchiveSource::Compare(const std::vector<std::string>& groups, const std::string& align,
                             CompareCallback callback) const {
   workers_.Begin("compare runs", std::move(callback), DoCompare(groups, align),
+                 Workers::Length::kLong);
+}
+
+Task<Result<std::string>> ArchiveSource::DoCompareMany(ManyRunsQuestion question) const {
+  auto found = FindManyRuns(*archive_, question);
+  if (!found.ok()) co_return found.status();
+  const auto runs = LoadManyRuns(*archive_, *std::move(found));
+  if (!runs.ok()) co_return runs.status();
+  co_return ManyRunsToJson(*runs);
+}
+
+void ArchiveSource::CompareMany(const ManyRunsQuestion& question, CompareCallback callback) const {
+  workers_.Begin("compare many runs", std::move(callback), DoCompareMany(question),
+                 Workers::Length::kLong);
+}
+
+Task<Result<std::string>> ArchiveSource::DoBands(ManyRunsQuestion question,
+                                                 std::vector<std::string> metrics,
+                                                 BandAxis axis) const {
+  const auto found = FindManyRuns(*archive_, question);
+  if (!found.ok()) co_return found.status();
+  const auto bands = LoadRunBands(*archive_, *found, metrics, axis);
+  if (!bands.ok()) co_return bands.status();
+  co_return RunBandsToJson(*bands);
+}
+
+void ArchiveSource::Bands(const ManyRunsQuestion& question, const std::vector<std::string>& metrics,
+                          BandAxis axis, CompareCallback callback) const {
+  workers_.Begin("read series of runs", std::move(callback), DoBands(question, metrics, axis),
                  Workers::Length::kLong);
 }
 

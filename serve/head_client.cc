@@ -69,11 +69,15 @@ Result<std::string> Exchange(const Endpoint& endpoint, HttpRequest ask, Nanos ti
       HttpExchange(question.host, question.port, std::move(question.request), question.what,
                    question.timeout, question.max_body);
   if (!response.ok()) return response.status();
-  SONDE_RETURN_IF_ERROR(FromStatus(*response, Asking(endpoint)));
-  return response->body();
+  return BodyOf(*response, Asking(endpoint));
 }
 
 }  // namespace
+
+Result<std::string> BodyOf(const HttpResponse& response, std::string_view what) {
+  SONDE_RETURN_IF_ERROR(FromStatus(response, what));
+  return response.body();
+}
 
 HttpQuestion QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout) {
   // A head serves on its host's loopback unless it is configured otherwise.

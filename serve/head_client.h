@@ -21,6 +21,9 @@ Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target,
 Result<std::string> TellHead(const Endpoint& endpoint, const std::string& target,
                              const std::string& json, Nanos timeout);
 
+// What a head's answer means: the body of a 200, else codes as above. `what` begins the message.
+Result<std::string> BodyOf(const HttpResponse& response, std::string_view what);
+
 // Any request with the endpoint's token, for any answer.
 HttpQuestion QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout);
 

@@ -196,7 +196,8 @@ class Exchanging : public std::enable_shared_from_this<Exchanging> {
     if (over()) return;
     end_.cancel();
     // A connection that just ends says nothing of the others: it may have been one too many.
-    if (of_peer && (result.status().code() == Code::kTimeout || !connected)) of_peer->SendAway();
+    const bool late = result.status().code() == Code::kTimeout && !question.waits_for_others;
+    if (of_peer && (late || !connected)) of_peer->SendAway();
     std::exchange(callback_, nullptr)(std::move(result));
   }
 

@@ -36,6 +36,8 @@ struct HttpQuestion {
   Nanos timeout = 0;
   uint64_t max_body = 0;
   std::shared_ptr<Turns> turns = nullptr;  // if set, the body is read when its turn comes
+  // The peer waits for others before it answers: that it is late says nothing of other requests.
+  bool waits_for_others = false;
 };
 
 struct HttpAnswer {

@@ -111,7 +111,8 @@ HttpRequest Posting(const std::string& target, std::string body) {
 }  // namespace
 
 Task<Result<HttpAnswer>> RunningHeads::Exchange(const ProfileEntry& step, HttpRequest request,
-                                                std::shared_ptr<Turns> turns) {
+                                                std::shared_ptr<Turns> turns,
+                                                bool waits_for_others) {
   {
     const std::lock_guard lock(mutex_);
     if (known_[step.key].silent_until > Now()) {
@@ -122,10 +123,12 @@ Task<Result<HttpAnswer>> RunningHeads::Exchange(const ProfileEntry& step, HttpRe
   }
   HttpQuestion question = QuestionFor(step.endpoint, std::move(request), timeout_);
   question.turns = std::move(turns);
+  question.waits_for_others = waits_for_others;
   Result<HttpAnswer> answer = co_await Ask(client_, &HttpClient::Exchange, question);
   const std::lock_guard lock(mutex_);
   // A step whose head is gone is soon left out of live/.
-  if (!answer.ok() && answer.status().code() != Code::kBusy) {
+  const Code code = answer.status().code();
+  if (!answer.ok() && code != Code::kBusy && !(waits_for_others && code == Code::kTimeout)) {
     known_[step.key].silent_until = Now() + kLeftAlone;
   }
   std::erase_if(known_, [](const auto& one) {
@@ -306,7 +309,8 @@ Task<web::Response> RunningHeads::Relay(const ProfileEntry& step, const web::Req
                         ? Posting(request.target, request.body)
                         : HttpRequest(http::verb::get, request.target, 11);
   if (!request.accept.empty()) ask.set(http::field::accept, request.accept);
-  Result<HttpAnswer> told = co_await Exchange(step, std::move(ask));
+  Result<HttpAnswer> told =
+      co_await Exchange(step, std::move(ask), nullptr, request.waits_for_others);
   if (!told.ok()) co_return web::ErrorResponse(told.status());
   HttpResponse& response = told->response;
   web::Response answer;

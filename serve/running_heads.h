@@ -24,6 +24,8 @@ namespace sonde::serve {
 class RunningHeads {
  public:
   static constexpr Nanos kTimeout = 10 * kSecond;
+  static_assert(kTimeout > web::StepControl::kJoinPatience,
+                "a head says why before its time is up");
   static constexpr Nanos kLeftAlone = 10 * kSecond;
 
   // `executor`: where answers are read. `timeout`: the time that a head has to answer.
@@ -67,8 +69,10 @@ class RunningHeads {
     Profile profile;
   };
 
+  // `waits_for_others`: a head that does not answer in time is not silent for that.
   Task<Result<HttpAnswer>> Exchange(const ProfileEntry& step, HttpRequest request,
-                                    std::shared_ptr<Turns> turns = nullptr);
+                                    std::shared_ptr<Turns> turns = nullptr,
+                                    bool waits_for_others = false);
   Task<Result<Profile>> ProfileOf(const ProfileEntry& step, std::shared_ptr<Turns> turns);
   Task<Result<web::Answer>> QueryOne(const ProfileEntry& step, const QuerySpec& spec,
                                      std::shared_ptr<Turns> turns);

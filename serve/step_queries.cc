@@ -12,7 +12,7 @@
 
 #include "core/log.h"
 #include "profiles/records/keys.h"
-#include "profiles/records/select.h"
+#include "profiles/select/select.h"
 #include "series/query/aggregate.h"
 #include "series/query/part.h"
 #include "series/query/plan.h"

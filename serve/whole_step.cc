@@ -13,6 +13,7 @@
 #include "series/query/pieces/absences.h"
 #include "series/query/pieces/pieces.h"
 #include "series/query/steps.h"
+#include "series/store/past.h"
 
 namespace sonde::serve {
 namespace {
@@ -44,10 +45,13 @@ class WholeStep {
       return query_steps::Counts(one.series.metric);
     });
     const bool each_value = counts_ && Basis(spec_.aggregator) != Aggregator::kSum;
-    const CutQuery cut = CutPieces(
-        spec_, reduced_, AbsencesOf(step_.job.nodes, step_.job.presence, step_.job.end, each_value),
-        period);
-    Result<std::vector<QueryResult>> results = EvaluateReduced(spec_, cut.rows);
+    std::vector<TimeRange> absences =
+        AbsencesOf(step_.job.nodes, step_.job.presence, step_.job.end, each_value);
+    const Result<bool> past = HasPast();
+    if (!past.ok()) return past.status();
+    if (*past) absences = {kAnyTime};
+    const CutQuery cut = CutPieces(spec_, reduced_, absences, period);
+    Result<std::vector<QueryResult>> results = EvaluateReduced(spec_, cut.rows, step_.job.presence);
     if (!results.ok()) return results.status();
     answer.results = *std::move(results);
     for (const QueryPiece& piece : cut.pieces) {
@@ -57,6 +61,23 @@ class WholeStep {
   }
 
  private:
+  // The counter that tells is there until the step ends.
+  Result<bool> HasPast() const {
+    constexpr Nanos kLast = 60 * kSecond;
+    QuerySpec counter;
+    counter.metric = kPastCounter;
+    const Result<SeriesFilter> all = SeriesFilter::Make(counter);
+    if (!all.ok()) return all.status();
+    const Nanos end = step_.job.end != 0 ? step_.job.end : INT64_MAX;
+    const Nanos first = step_.job.end != 0 ? end - kLast - 10 * step_.job.period : 0;
+    const Result<std::vector<SeriesData>> read = ReadSeries(
+        archive_, step_, SeriesScope::kReduced, counter, *all, {first, end}, Earlier::kNone);
+    if (!read.ok()) return read.status();
+    return std::any_of(read->begin(), read->end(), [this](const SeriesData& one) {
+      return CountsPastOf(spec_.metric, one.series);
+    });
+  }
+
   Status AddPiece(const QueryPiece& piece, web::Answer& answer) {
     Result<std::vector<QueryResult>> results = OfSeries(piece);
     if (!results.ok()) {
@@ -71,7 +92,8 @@ class WholeStep {
   // What rows tell that are not right.
   Result<std::vector<QueryResult>> OfRows(const QueryPiece& piece) {
     if (!all_rows_) {
-      Result<std::vector<QueryResult>> results = EvaluateReduced(spec_, reduced_);
+      Result<std::vector<QueryResult>> results =
+          EvaluateReduced(spec_, reduced_, step_.job.presence);
       if (!results.ok()) return results;
       all_rows_ = *std::move(results);
     }

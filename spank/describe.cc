@@ -112,6 +112,7 @@ void AddStep(spank_t spank, std::string_view job, const launch::Environment& env
   message.Add(key::kPeriod, options.period);
   AddIfAny(message, key::kEventList, options.events);
   AddIfAny(message, key::kAlarms, options.alarms);
+  AddIfAny(message, key::kCalls, preload::NamesOf(AskedCalls(options)));
   AddIfAny(message, key::kTags, options.tags);
   for (const std::string& lowered : options.lowered) message.Add(key::kNote, lowered);
   message.Add(key::kConfig, config.path);

@@ -9,6 +9,7 @@
 
 #include "core/text/port_range.h"
 #include "launcher/launch.h"
+#include "launcher/proxy_socket.h"
 #include "launcher/random.h"
 #include "launcher/site/site_policy.h"
 #include "spank/describe.h"
@@ -67,13 +68,25 @@ void AddNode(spank_t spank, const launch::Environment& environment, int level,
   if (!gpus.empty()) message.Add(key::kGpus, gpus);
 }
 
+// JOB.STEP with what stands before the number of the node behind it.
+std::string StepAndNode(spank_t spank, uint32_t step, std::string_view before_node) {
+  std::string text = std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0));
+  text.append(".").append(StepName(step)).append(before_node);
+  return text + std::to_string(Item<uint32_t>(spank, S_JOB_NODEID).value_or(0));
+}
+
 // Cannot be guessed: a process that knows it may still run as another user; the daemon checks that.
 Result<std::string> SocketName(spank_t spank, uid_t uid, uint32_t step) {
   const Result<std::string> random = launch::RandomHex<8>();
   if (!random.ok()) return random.status();
-  return "sonde/" + std::to_string(uid) + "/" +
-         std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(step) + "." +
-         std::to_string(Item<uint32_t>(spank, S_JOB_NODEID).value_or(0)) + "." + *random;
+  return "sonde/" + std::to_string(uid) + "/" + StepAndNode(spank, step, ".") + "." + *random;
+}
+
+// "" if the step is to have none.
+std::string ProxyPath(spank_t spank, uid_t uid, uint32_t step, const PluginConfig& config) {
+  const Result<std::string> random = launch::RandomHex<8>();
+  if (!config.policy.proxy_socket || !random.ok()) return "";
+  return proxy_socket::Path(uid, StepAndNode(spank, step, "-"), *random);
 }
 
 launch::Placement PlacementOf(const DaemonSettings& settings, const NodeFacts& facts) {
@@ -135,6 +148,7 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
   process.arguments = {"sonded", "--" + std::string(role), job + "." + StepName(step)};
   process.environment = DaemonEnvironment(environment);
   process.application = *socket;
+  process.proxy = ProxyPath(spank, credentials->uid, step, config);
   process.placement = PlacementOf(config.daemons, facts);
   SONDE_RETURN_IF_ERROR(daemon.Prepare(
       std::move(process), std::move(*credentials), message.packet(),

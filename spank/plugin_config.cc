@@ -41,8 +41,8 @@ struct Key {
   std::string_view variable;
   std::string_view expected;
   bool (*set)(PluginConfig&, std::string_view);
-  // What sonde.conf switches off, no variable switches on.
-  bool launch::SitePolicy::*watches = nullptr;
+  // What sonde.conf switches off here, no variable switches on.
+  bool launch::SitePolicy::*allows = nullptr;
 };
 
 constexpr Key kKeys[] = {
@@ -55,6 +55,9 @@ constexpr Key kKeys[] = {
     {"monitor_interactive", "SONDE_MONITOR_INTERACTIVE", "yes or no",
      [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.monitor_interactive); },
      &launch::SitePolicy::monitor_interactive},
+    {"proxy_socket", "SONDE_PROXY_SOCKET", "yes or no",
+     [](PluginConfig& c, std::string_view v) { return SetBool(v, c.policy.proxy_socket); },
+     &launch::SitePolicy::proxy_socket},
     {"report", "SONDE_REPORT", "full, short or off", SetReport},
     {"port_range", "SONDE_PORT_RANGE", "two ports such as 60000-60100", SetPortRange},
 };
@@ -174,8 +177,8 @@ Status LoadSondeConf(const launch::Environment& environment, PluginConfig& confi
   }
   for (size_t i = 0; i < std::size(kKeys); ++i) {
     const Key& key = kKeys[i];
-    const bool site_says = key.watches != nullptr && (config.in_file & 1u << i) != 0;
-    if (site_says && !(config.policy.*key.watches)) continue;
+    const bool site_says = key.allows != nullptr && (config.in_file & 1u << i) != 0;
+    if (site_says && !(config.policy.*key.allows)) continue;
     const std::optional<std::string_view> value = environment.Find(key.variable);
     if (value && !key.set(config, *value)) {
       KeepFirst(status, Expected("environment", key.variable, *value, key.expected));

@@ -37,7 +37,8 @@ struct PluginConfig {
   bool path_named = false;      // by config=
   std::string state;            // state=: the directory of the node's counters
   std::string libraries;        // the directory of libsonde.so.1, with sonde/ in it
-  launch::SitePolicy policy;    // machine_counters= of plugstack.conf, monitor_* of sonde.conf
+  // machine_counters= of plugstack.conf, monitor_* and proxy_socket of sonde.conf
+  launch::SitePolicy policy;
   // Of sonde.conf; see core/config.h.
   SiteRules rules;
   DaemonSettings daemons;
@@ -56,8 +57,8 @@ Status ParseArguments(int argc, char** argv, PluginConfig& config);
 Status ParseSondeConf(std::string_view text, std::string_view name, PluginConfig& config);
 
 // Reads config.path, then SONDE_<KEY> in the environment. The site's rules are the file's alone,
-// and what the file switches off (monitor_...) no variable switches on. Only a file that
-// plugstack.conf does not name may be missing: what the site decides is the defaults then.
+// and what the file switches off (monitor_..., proxy_socket) no variable switches on. Only a file
+// that plugstack.conf does not name may be missing: what the site decides is the defaults then.
 Status LoadSondeConf(const launch::Environment& environment, PluginConfig& config);
 
 }  // namespace sonde::spank

@@ -11,7 +11,7 @@
 namespace sonde::spank {
 namespace {
 
-enum Id { kLevel, kPeriod, kEvents, kMpi, kIo, kAlarms, kTag, kRendezvous };
+enum Id { kLevel, kPeriod, kEvents, kMpi, kIo, kFunctions, kAlarms, kTag, kRendezvous };
 
 // SPANK's numbers: an argument is required, or optional.
 enum Argument { kRequired = 1, kOptional = 2 };
@@ -45,6 +45,9 @@ constexpr Option kOptions[] = {
     {"telemetry-io", "yes|no", kOptional,
      "count and time calls for files; level 4 does unless told no",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_io", "SLURM_TELEMETRY_IO"},
+    {"telemetry-functions", "yes|no", kOptional,
+     "count calls of functions compiled with -finstrument-functions; level 4 does unless told no",
+     "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_functions", "SLURM_TELEMETRY_FUNCTIONS"},
     {"telemetry-alarms", "FILE", kRequired, "rules of alarms to raise besides those built in",
      "SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_alarms", "SLURM_TELEMETRY_ALARMS"},
     {"telemetry-tag", "NAME=VALUE,...", kRequired,
@@ -102,8 +105,13 @@ Status SetOption(int id, const char* text, PluginOptions& options) {
       return {};
     case kMpi:
     case kIo:
-      if (SetSwitch(value, id == kMpi ? options.mpi : options.io)) return {};
+    case kFunctions: {
+      std::optional<bool>& counted = id == kMpi  ? options.mpi
+                                     : id == kIo ? options.io
+                                                 : options.functions;
+      if (SetSwitch(value, counted)) return {};
       return Invalid(kOptions[id], value, "expected yes or no");
+    }
     case kAlarms:
       options.alarms = value;
       return {};

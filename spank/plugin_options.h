@@ -1,6 +1,6 @@
 // The options of srun, sbatch and salloc: --telemetry-level, --telemetry-period,
-// --telemetry-events, --telemetry-mpi, --telemetry-io, --telemetry-alarms, --telemetry-tag, and the
-// option that srun itself fills in to tell the nodes where to meet.
+// --telemetry-events, --telemetry-mpi, --telemetry-io, --telemetry-functions, --telemetry-alarms,
+// --telemetry-tag, and the option that srun itself fills in to tell the nodes where to meet.
 //
 // A command validates the options typed in it (or in its #SBATCH lines), so that a mistake is told
 // at submit. A value that was inherited, from the user's environment or from the job around the
@@ -23,6 +23,7 @@
 #include "core/text/site_rules.h"
 #include "core/time.h"
 #include "launcher/environment.h"
+#include "launcher/preload.h"
 #include "spank/slurm_spank.h"
 
 namespace sonde::spank {
@@ -42,6 +43,7 @@ struct PluginOptions {
   std::string typed_tags;
   std::optional<bool> mpi;
   std::optional<bool> io;
+  std::optional<bool> functions;
   std::string rendezvous;  // as given
 
   // On a node, a bit for each option:
@@ -49,12 +51,15 @@ struct PluginOptions {
   uint32_t told = 0;   // a wrong value was told
 };
 
-// Whether calls of MPI and for files are counted: if asked for, and at level 4 unless declined.
-inline bool WatchesMpi(const PluginOptions& options) {
-  return options.mpi.value_or(options.level >= 4);
+// The calls that are counted: those asked for, and at level 4 all that are not declined.
+inline preload::Calls WatchedCalls(const PluginOptions& options) {
+  const bool all = options.level >= 4;
+  return {options.mpi.value_or(all), options.io.value_or(all), options.functions.value_or(all)};
 }
-inline bool WatchesIo(const PluginOptions& options) {
-  return options.io.value_or(options.level >= 4);
+// Those that somebody asked for by name.
+inline preload::Calls AskedCalls(const PluginOptions& options) {
+  return {options.mpi.value_or(false), options.io.value_or(false),
+          options.functions.value_or(false)};
 }
 
 // Gives Slurm the options; `callback` gets their values. Called in every slurm_spank_init.

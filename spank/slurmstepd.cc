@@ -181,10 +181,12 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
   LeaveUnwatched(spank, context);
 }
 
-// In the process of the task, made when the daemon was prepared and not yet started.
+// In the process of the task, made when the daemon was prepared and not yet started. The daemon has
+// been started meanwhile: tasks wait until all of them were seen (StepdTaskPostFork).
 void StepdTaskInit(spank_t spank, const Context& context) {
   if (!context.stepd.step_daemon.prepared()) return;
   PreloadInTask(spank, context.config, context.options);
+  ShowProxyInTask(spank, context.stepd.step_daemon.proxy());
 }
 
 void StepdTaskPostFork(spank_t spank, Context& context) {

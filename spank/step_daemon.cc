@@ -102,7 +102,9 @@ bool StepDaemon::Stop() {
     launch::WaitForEnd(id_, launch::Deadline(kKilled));
   }
   last_words_.ReadAll(ends_.lifeline, ends_.errors.get());
-  KillLeft(in_time && last_words_.orderly());
+  const bool orderly = in_time && last_words_.orderly();
+  KillLeft(orderly);
+  if (!orderly) launch::RemoveLeftFile(process_.proxy, kKilled);
   return in_time;
 }
 

@@ -57,6 +57,8 @@ class StepDaemon {
   Status Start(bool contained);
   bool started() const { return started_; }
   launch::Lifeline& lifeline() { return ends_.lifeline; }
+  // Where its socket for programs for metric-proxy is, if it could be made; "": it has none.
+  const std::string& proxy() const { return process_.proxy; }
   // Whether its process has ended. The lifeline does not tell that: tasks that wait for their exec
   // have copies of the daemon's end.
   bool Gone() const;

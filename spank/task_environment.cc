@@ -1,6 +1,12 @@
 #include "spank/task_environment.h"
 
+#include <unistd.h>
+
+#include <optional>
+#include <string_view>
+
 #include "launcher/preload.h"
+#include "launcher/proxy_socket.h"
 #include "spank/job_items.h"
 
 namespace sonde::spank {
@@ -23,6 +29,19 @@ void RemovePreloaded(spank_t spank, const PluginConfig& config) {
   }
 }
 
+// A step has inherited that of the script or step around it, too.
+void RemoveOuterProxy(spank_t spank) {
+  const std::string_view value = JobEnvironment(spank).First(proxy_socket::kVariable);
+  if (proxy_socket::IsOurs(value)) spank_unsetenv(spank, proxy_socket::kVariable);
+}
+
+bool IsMissing(const preload::Calls& calls, std::string_view value) {
+  for (const std::string_view library : preload::kAll) {
+    if (calls.Counts(library) && value.find(library) == std::string_view::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 void ShowDaemon(spank_t spank, const PluginConfig& config, const PluginOptions& options,
@@ -30,26 +49,33 @@ void ShowDaemon(spank_t spank, const PluginConfig& config, const PluginOptions& 
   spank_setenv(spank, "SONDE_SOCKET", socket.c_str(), 1);
   spank_setenv(spank, "SONDE_LEVEL", std::to_string(options.level).c_str(), 1);
   RemovePreloaded(spank, config);
+  RemoveOuterProxy(spank);
 }
 
 void HideOuterDaemon(spank_t spank, const PluginConfig& config) {
   spank_unsetenv(spank, "SONDE_SOCKET");
   spank_unsetenv(spank, "SONDE_LEVEL");
   RemovePreloaded(spank, config);
+  RemoveOuterProxy(spank);
+}
+
+void ShowProxyInTask(spank_t spank, const std::string& path) {
+  const std::optional<std::string_view> named = JobEnvironment(spank).Find(proxy_socket::kVariable);
+  if (!proxy_socket::IsFor(named, path, getuid())) return;
+  spank_setenv(spank, proxy_socket::kVariable, path.c_str(), 1);
 }
 
 void PreloadInTask(spank_t spank, const PluginConfig& config, const PluginOptions& options) {
-  const bool mpi = WatchesMpi(options), io = WatchesIo(options);
-  if (!mpi && !io) return;
+  const preload::Calls calls = WatchedCalls(options);
+  if (!calls.any()) return;
   const launch::Environment job = JobEnvironment(spank);
   const std::string old(job.First(preload::kVariable));
   const bool visible = job.First(kContainer).empty();
-  const std::string value = visible ? preload::With(old, config.libraries, mpi, io) : old;
-  if (((mpi && value.find(preload::kMpi) == std::string::npos) ||
-       (io && value.find(preload::kIo) == std::string::npos)) &&
-      Item<int>(spank, S_TASK_ID) == 0) {
+  const std::string value = visible ? preload::With(old, config.libraries, calls) : old;
+  if (IsMissing(calls, value) && Item<int>(spank, S_TASK_ID) == 0) {
     slurm_info(
-        "sonde: calls of MPI or for files are not counted: not all of the libraries are in %s%s",
+        "sonde: calls of MPI, for files or of functions are not counted: not all of the libraries "
+        "are in %s%s",
         config.libraries.c_str(), visible ? "" : " for certain, in a container of Slurm's");
   }
   if (value == old) return;

@@ -11,9 +11,9 @@
 
 namespace sonde::spank {
 
-// Both change slurmstepd's own environment, which all tasks and TaskEpilog get, and take libraries
-// out of it that count calls: they are for tasks alone. Both may move the array that a
-// JobEnvironment reads.
+// Both change slurmstepd's own environment, which all tasks and TaskEpilog get, and take out of it
+// what is for the tasks of a step around this one alone: libraries that count calls, PROXY_PATH.
+// Both may move the array that a JobEnvironment reads.
 
 // Tells where the step's daemon is.
 void ShowDaemon(spank_t spank, const PluginConfig& config, const PluginOptions& options,
@@ -27,5 +27,10 @@ void HideOuterDaemon(spank_t spank, const PluginConfig& config);
 // comes before this one in plugstack.conf has put it there. TaskProlog gets this environment, too:
 // the libraries see to that themselves (libclient/interpose/task_prolog.h).
 void PreloadInTask(spank_t spank, const PluginConfig& config, const PluginOptions& options);
+
+// In the process of a task, too: sends programs for metric-proxy to the daemon's socket at `path`.
+// Only there it is known whether the socket could be made, and whether the task sees that file and
+// which others: it may have a /tmp of its own.
+void ShowProxyInTask(spank_t spank, const std::string& path);
 
 }  // namespace sonde::spank

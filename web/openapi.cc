@@ -26,12 +26,16 @@ void WriteContent(std::string_view shape, std::string_view example, JsonWriter& 
 
 void WriteParams(const RouteDoc& doc, JsonWriter& json) {
   json.Key("parameters").BeginArray();
-  for (const RouteParam& param : doc.params) {
-    if (param.name.empty()) break;
+  const auto write = [&](const RouteParam& param) {
     json.BeginObject().Field("name", param.name).Field("in", "query");
     json.Field("description", param.about).Field("required", param.needed);
     json.Key("schema").Raw(param.schema).EndObject();
+  };
+  for (const RouteParam& param : doc.params) {
+    if (param.name.empty()) break;
+    write(param);
   }
+  for (const RouteParam& param : doc.more_params) write(param);
   json.EndArray();
 }
 

@@ -13,20 +13,27 @@
 #include "web/opentsdb/routes.h"
 #include "web/pages/pages.h"
 #include "web/prometheus/routes.h"
+#include "web/proxy/operation.h"
 #include "web/proxy/routes.h"
+#include "web/proxy/traces/routes.h"
 
 namespace sonde::web {
 namespace {
 
 constexpr size_t kMaxUnpacked = 8u << 20;
 
-const Route* FindRoute(std::string_view path) {
+struct Found {
+  const Route* route = nullptr;  // nullptr: there is no such path
+  bool proxys = false;
+};
+
+Found FindRoute(std::string_view path) {
   for (const RouteFamily& family : RouteFamilies()) {
     for (const Route& route : family.routes) {
-      if (route.path == path) return &route;
+      if (route.path == path) return {&route, family.proxys};
     }
   }
-  return nullptr;
+  return {};
 }
 
 // A body without a type is taken for JSON; short programs often send none.
@@ -72,8 +79,8 @@ Handler HandlerOf(const Route& route, Method method) {
   return nullptr;
 }
 
-void CallEndpoint(const Context& context, const Request& request, const Reply& reply) {
-  const Route* route = FindRoute(request.path);
+void CallEndpoint(const Context& context, const Request& request, const Route* route,
+                  const Reply& reply) {
   if (route == nullptr) {
     return reply(ErrorResponse(404, "there is no such endpoint; docs/endpoints.md lists them"));
   }
@@ -100,24 +107,54 @@ void CallEndpoint(const Context& context, const Request& request, const Reply& r
 }  // namespace
 
 std::span<const RouteFamily> RouteFamilies() {
+  constexpr bool kProxys = true;
   static const RouteFamily families[] = {
-      {"Pages", PageRoutes()},         {"Jobs", JobRoutes()},
-      {"Prometheus", MetricsRoutes()}, {"Profiles", ProfileRoutes()},
-      {"Series", SeriesRoutes()},      {"OpenTSDB", OpenTsdbRoutes()},
-      {"Counters", CounterRoutes()},   {"Exporters", JoinRoutes()},
-      {"Alarms", AlarmRoutes()},       {"Live", LiveRoutes()},
-      {"Pushed values", PushRoutes()}, {"Topology", TopologyRoutes()},
-      {"Traces", TraceRoutes()},       {"Queue", QueueRoutes()},
-      {"Steps", StepRoutes()},         {"Tags", TagRoutes()},
-      {"Comparison", DiffRoutes()},    {"Parts of answers", PartRoutes()},
-      {"Damage", DamageRoutes()},      {"Description", OpenApiRoutes()},
+      {"Pages", PageRoutes()},
+      {"Jobs", JobRoutes(), kProxys},
+      {"Prometheus", MetricsRoutes(), kProxys},
+      {"Profiles", RunRoutes(), kProxys},
+      {"Models", ModelRoutes(), kProxys},
+      {"Profile", ProfileRoutes()},
+      {"Series", SeriesRoutes()},
+      {"OpenTSDB", OpenTsdbRoutes()},
+      {"Counters", CounterRoutes()},
+      {"Exporters", JoinRoutes(), kProxys},
+      {"Other proxies", TreeRoutes(), kProxys},
+      {"Alarms", AlarmRoutes(), kProxys},
+      {"Live", LiveRoutes()},
+      {"Pushed values", PushRoutes(), kProxys},
+      {"Topology", TopologyRoutes(), kProxys},
+      {"Lists of traces", TraceListRoutes(), kProxys},
+      {"Traces", TraceRoutes(), kProxys},
+      {"Periods", FtioRoutes(), kProxys},
+      {"Settings of FTIO", FtioSettingsRoutes(), kProxys},
+      {"Queue", QueueRoutes(), kProxys},
+      {"Steps", StepRoutes()},
+      {"Tags", TagRoutes()},
+      {"Comparison", DiffRoutes()},
+      {"Many runs", ManyRunRoutes()},
+      {"Runs of different sizes", RunModelRoutes()},
+      {"Conclusions", InsightRoutes()},
+      {"Overview", OverviewRoutes()},
+      {"Tree", LinkTreeRoutes()},
+      {"Heatmaps", HeatmapRoutes()},
+      {"Trials of alarm rules", AlarmTryRoutes()},
+      {"Parts of answers", PartRoutes()},
+      {"Damage", DamageRoutes()},
+      {"Description", OpenApiRoutes()},
   };
   return families;
 }
 
 void Dispatch(const Context& context, const Request& request, Reply reply) {
+  const Found found = FindRoute(request.path);
+  if (found.proxys) {
+    reply = [reply = std::move(reply)](Response response) {
+      reply(AsOperation(std::move(response)));
+    };
+  }
   try {
-    CallEndpoint(context, request, reply);
+    CallEndpoint(context, request, found.route, reply);
   } catch (const std::exception& e) {
     log::Error("HTTP: answering {}: {}", request.path, e.what());
     reply(ErrorResponse(500, "an internal error; the log of the server has its text"));

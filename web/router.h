@@ -20,6 +20,7 @@ void Dispatch(const Context& context, const Request& request, Reply reply);
 struct RouteFamily {
   std::string_view name;
   std::span<const Route> routes;
+  bool proxys = false;  // metric-proxy's: its clients read errors (web/proxy/operation.h)
 };
 std::span<const RouteFamily> RouteFamilies();
 

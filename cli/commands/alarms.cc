@@ -6,11 +6,13 @@
 #include <sstream>
 
 #include "cli/command.h"
+#include "cli/step/running_step.h"
 #include "profiles/archive/listed_cards.h"
 #include "profiles/json/parse.h"
 #include "profiles/json/writer.h"
 #include "profiles/model/summary.h"
 #include "profiles/model/text.h"
+#include "profiles/report/local_time.h"
 #include "series/alarm/defaults.h"
 #include "serve/head_client.h"
 
@@ -99,7 +101,7 @@ int PrintRaised(const Profile& profile, const AlarmsOptions& options, const Envi
                      {"", kLeft, true}});
   for (const RaisedAlarm& alarm : alarms) {
     table.Row({text::Printable(alarm.rule), text::Printable(alarm.severity),
-               FormatTime(alarm.raised),
+               FormatLocalTime(alarm.raised),
                alarm.over == 0 ? "until the end" : FormatDuration(alarm.over - alarm.raised),
                text::Printable(OwnerName(alarm.by, profile.job)), text::Printable(alarm.text)});
   }
@@ -113,11 +115,12 @@ int List(const AlarmsOptions& options, const Environment& env) {
   if (!archive.ok()) return Fail(archive.status());
   const auto found = FindSteps(*archive->reader, id);
   if (!found.ok()) return Fail(found.status());
-  const ProfileEntry& entry = found->front();
+  ProfileEntry entry = found->front();
   if (entry.running && entry.endpoint.port != 0) {
-    const auto answer =
-        serve::AskHead(entry.endpoint, options.active ? "/alarms" : "/alarms/list", kTimeout);
-    return answer.ok() ? PrintLive(*answer, options, env) : Fail(answer.status());
+    const char* const target = options.active ? "/alarms" : "/alarms/list";
+    const auto answer = AskRunning(*archive->reader, target, kTimeout, entry);
+    if (answer.ok()) return PrintLive(*answer, options, env);
+    if (entry.running) return Fail(answer.status());
   }
   const auto profile = archive->reader->Load(entry.key);
   return profile.ok() ? PrintRaised(*profile, options, env) : Fail(profile.status());

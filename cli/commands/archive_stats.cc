@@ -4,6 +4,7 @@
 #include "cli/commands/archive.h"
 #include "profiles/archive/stats.h"
 #include "profiles/model/text.h"
+#include "profiles/report/local_time.h"
 
 namespace sonde::cli {
 namespace {
@@ -18,7 +19,7 @@ std::string AsText(const ArchiveStats& stats, const std::string& root) {
   if (stats.waiting > 0) out += fmt::format(", {} not yet moved to db/", stats.waiting);
   out += '\n';
   if (stats.profiles > 0) {
-    out += fmt::format("  from {} to {}\n", FormatTime(stats.oldest), FormatTime(stats.newest));
+    out += fmt::format("  from {}\n", FormatLocalSpan(stats.oldest, stats.newest));
   }
   out += fmt::format("  {} in db/, {} in live/\n", bytes(stats.db_bytes), bytes(stats.live_bytes));
   if (stats.pinned > 0) out += fmt::format("  {} tagged keep\n", stats.pinned);

@@ -13,7 +13,7 @@ namespace {
 
 struct GrepOptions {
   std::string pattern;
-  SelectionOptions filters;
+  SelectionWords filters;
   size_t count = 20;
   bool all = false;
   bool fold = false;

@@ -1,4 +1,5 @@
 // sonde ls: the newest profiles, or the selected ones, one a line.
+#include <limits>
 
 #include "cli/command.h"
 #include "cli/selection.h"
@@ -7,14 +8,14 @@
 #include "profiles/model/summary.h"
 #include "profiles/records/card.h"
 #include "profiles/records/keys.h"
-#include "profiles/records/select.h"
 #include "profiles/report/report.h"
+#include "profiles/select/select.h"
 
 namespace sonde::cli {
 namespace {
 
 struct LsOptions {
-  SelectionOptions filters;
+  SelectionWords filters;
   std::string sort = "start";
   size_t count = 20;
   bool reverse = false;
@@ -51,7 +52,7 @@ std::string AsJson(const Archive& archive, const std::vector<ListedProfile>& pro
 Result<Selection> SelectionOf(const LsOptions& options, Nanos now) {
   Result<Selection> selection = cli::SelectionOf(options.filters, now);
   if (!selection.ok()) return selection;
-  const Result<SortBy> sort = ParseSort(options.sort);
+  const Result<SortBy> sort = ParseSort(options.sort, "--");
   if (!sort.ok()) return sort.status();
   selection->sort = *sort;
   selection->reverse = options.reverse;
@@ -60,10 +61,10 @@ Result<Selection> SelectionOf(const LsOptions& options, Nanos now) {
 }
 
 // Whether only the newest profiles have to be looked at.
-bool IsNewest(const Selection& s) {
-  return s.sort == SortBy::kStart && !s.reverse && !s.state && s.tags.empty() &&
-         s.command.empty() && s.name.empty() && s.node.empty() && s.user.empty() &&
-         s.account.empty() && s.partition.empty() && s.until > Clock::System().Now();
+bool IsNewest(Selection s) {
+  s.since = 0;
+  if (s.until > Clock::System().Now()) s.until = std::numeric_limits<Nanos>::max();
+  return s.sort == SortBy::kStart && !s.reverse && !HasFilters(s);
 }
 
 int ListProfiles(const LsOptions& options, const Environment& env) {
@@ -93,8 +94,8 @@ void RegisterLs(Arguments app, Run& run) {
   Arguments sub = app.Command("ls", "List profiles, the newest first");
   AddSelectionOptions(sub, options->filters);
   sub.Option("--sort", options->sort,
-             "By start, time, cpu, mem, energy, read, written, received, sent, size, nodes or "
-             "tasks, the largest first")
+             "By start, time, cpu, use, mem, energy, read, written, received, sent, size, nodes, "
+             "tasks or state, the largest first")
       .ShowDefault();
   sub.Flag("--reverse", options->reverse, "The oldest or smallest first");
   sub.Option("-n,--limit", options->count, "How many at most").ShowDefault().Within(1, 1'000'000);

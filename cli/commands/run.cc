@@ -17,6 +17,7 @@
 
 #include "cli/command.h"
 #include "cli/install.h"
+#include "core/config.h"
 #include "core/step_environment.h"
 #include "core/text/options.h"
 #include "core/text/user_tags.h"
@@ -27,6 +28,7 @@
 #include "launcher/perf_open.h"
 #include "launcher/preload.h"
 #include "launcher/process.h"
+#include "launcher/proxy_socket.h"
 #include "launcher/random.h"
 #include "launcher/site/site_policy.h"
 
@@ -42,8 +44,7 @@ struct RunOptions {
   std::string events;
   std::string alarms;
   std::vector<std::string> tags;
-  bool mpi = false;
-  bool io = false;
+  preload::Calls calls;  // asked for
   bool quiet = false;
   std::vector<std::string> command;
 };
@@ -97,6 +98,7 @@ Result<std::string> LaunchPacket(const Environment& env, const RunOptions& optio
   message.Add(key::kPeriod, options.period);
   if (!options.events.empty()) message.Add(key::kEventList, options.events);
   if (!options.alarms.empty()) message.Add(key::kAlarms, options.alarms);
+  if (options.calls.any()) message.Add(key::kCalls, preload::NamesOf(options.calls));
   if (!options.tags.empty())
     message.Add(key::kTags, fmt::format("{}", fmt::join(options.tags, ",")));
   const std::string_view gpus = launch::StepGpus(launch::Environment(environ), true);
@@ -122,17 +124,35 @@ std::vector<std::string> CurrentEnvironment() {
   return all;
 }
 
+// Where the daemon listens.
+struct Names {
+  std::string application;  // abstract
+  std::string proxy;        // a path; "": for programs for metric-proxy it does not
+};
+
+Result<Names> MakeNames(const Environment& env, const std::string& name) {
+  const Result<std::string> random = launch::RandomHex<8>();
+  if (!random.ok()) return random.status();
+  Names names{fmt::format("sonde/{}/{}.{}", env.uid, name, *random), ""};
+  const Result<Config> config = LoadConfig(env.config_path);
+  if (!config.ok() || config->proxy_socket) {
+    names.proxy = proxy_socket::Path(env.uid, name, *random);
+  }
+  return names;
+}
+
 Result<launch::Daemon> StartDaemon(const Environment& env, const RunOptions& options,
-                                   const std::string& name, const std::string& socket) {
+                                   const std::string& name, const Names& names) {
   const Result<std::string> path = SondedPath();
   if (!path.ok()) return path.status();
-  const Result<std::string> packet = LaunchPacket(env, options, name, socket);
+  const Result<std::string> packet = LaunchPacket(env, options, name, names.application);
   if (!packet.ok()) return packet.status();
   launch::Process process;
   process.path = *path;
   process.arguments = {*path, "--solo", name};
   process.environment = CurrentEnvironment();
-  process.application = socket;
+  process.application = names.application;
+  process.proxy = names.proxy;
   Result<launch::Daemon> daemon = launch::Start(process);
   if (!daemon.ok()) return daemon;
   SONDE_RETURN_IF_ERROR(daemon->lifeline.Send(*packet));
@@ -172,17 +192,33 @@ struct Child {
 
 // The command's LD_PRELOAD, "" if unchanged. The command runs without libraries not found.
 std::string Preload(const RunOptions& options) {
-  if (!options.mpi && !options.io) return "";
+  const bool all = options.level >= 4;
+  const preload::Calls calls = {options.calls.mpi || all, options.calls.io || all,
+                                options.calls.functions || all};
+  if (!calls.any()) return "";
   const Result<std::string> path = LibraryPath();
   if (!path.ok()) {
     Note(fmt::format("calls are not counted: {}", path.status().message()));
     return "";
   }
   const char* old = std::getenv(preload::kVariable);
-  return preload::With(old == nullptr ? "" : old, *path, options.mpi, options.io);
+  return preload::With(old == nullptr ? "" : old, *path, calls);
 }
 
-Result<Child> ForkCommand(const RunOptions& options, const std::string& socket) {
+// Of a step or command around this one the daemon is not this command's.
+void ShowProxy(const std::string& path) {
+  const char* named = std::getenv(proxy_socket::kVariable);
+  if (named != nullptr && proxy_socket::IsOurs(named)) {
+    unsetenv(proxy_socket::kVariable);
+    named = nullptr;
+  }
+  const std::optional<std::string_view> value =
+      named == nullptr ? std::nullopt : std::optional<std::string_view>(named);
+  if (proxy_socket::IsFor(value, path, getuid())) setenv(proxy_socket::kVariable, path.c_str(), 1);
+}
+
+// `names`: nullptr if there is no daemon.
+Result<Child> ForkCommand(const RunOptions& options, const Names* names) {
   int word[2], failure[2];
   if (pipe2(word, O_CLOEXEC) != 0) return SystemError("pipe");
   Child child{-1, UniqueFd(word[1]), UniqueFd()};
@@ -190,11 +226,12 @@ Result<Child> ForkCommand(const RunOptions& options, const std::string& socket) 
   if (pipe2(failure, O_CLOEXEC) != 0) return SystemError("pipe");
   child.failure = UniqueFd(failure[0]);
   const UniqueFd failure_end(failure[1]);
-  if (!socket.empty()) {
-    setenv("SONDE_SOCKET", socket.c_str(), 1);
+  if (names != nullptr) {
+    setenv("SONDE_SOCKET", names->application.c_str(), 1);
     setenv("SONDE_LEVEL", std::to_string(options.level).c_str(), 1);
+    ShowProxy(names->proxy);
   }
-  const std::string preload = socket.empty() ? "" : Preload(options);
+  const std::string preload = names == nullptr ? "" : Preload(options);
   child.pid = fork();
   if (child.pid < 0) return SystemError("fork");
   if (child.pid == 0) {
@@ -289,13 +326,12 @@ int ExitCode(int status) {
 
 int RunCommand(const Environment& env, const RunOptions& options) {
   const std::string name = RunName();
-  const Result<std::string> random = launch::RandomHex<8>();
-  if (!random.ok()) return Fail(random.status());
-  const std::string socket = fmt::format("sonde/{}/{}.{}", env.uid, name, *random);
-  Result<launch::Daemon> daemon = StartDaemon(env, options, name, socket);
+  const Result<Names> names = MakeNames(env, name);
+  if (!names.ok()) return Fail(names.status());
+  Result<launch::Daemon> daemon = StartDaemon(env, options, name, *names);
   // The command runs all the same.
   if (!daemon.ok()) Note(fmt::format("no telemetry: {}", daemon.status().message()));
-  Result<Child> child = ForkCommand(options, daemon.ok() ? socket : "");
+  Result<Child> child = ForkCommand(options, daemon.ok() ? &*names : nullptr);
   if (!child.ok()) return Fail(child.status());
   ForwardSignals(child->pid);
   if (daemon.ok()) SendTask(daemon->lifeline, child->pid, options.level);
@@ -313,6 +349,8 @@ int RunCommand(const Environment& env, const RunOptions& options) {
     SendTaskExit(daemon->lifeline, status, usage);
     daemon->lifeline.Finish();
     PrintReport(*daemon, options.quiet);
+    // The daemon has removed it, unless it was killed.
+    if (!names->proxy.empty()) unlink(names->proxy.c_str());
   }
   return ExitCode(status);
 }
@@ -348,12 +386,13 @@ void RegisterRun(Arguments app, Run& run) {
         return ValidUserTagList(text) ? Status()
                                       : Status(Code::kInvalid, std::string(kUserTagsExpected));
       });
-  sub.Flag("--mpi", options->mpi, "Count and time MPI calls, as level 4 does");
-  sub.Flag("--io", options->io, "Count and time calls for files, as level 4 does");
+  sub.Flag("--mpi", options->calls.mpi, "Count and time MPI calls, as level 4 does");
+  sub.Flag("--io", options->calls.io, "Count and time calls for files, as level 4 does");
+  sub.Flag("--functions", options->calls.functions,
+           "Count calls of functions compiled with -finstrument-functions, as level 4 does");
   sub.Flag("-q,--quiet", options->quiet, "Print no report");
   sub.Option("command", options->command, "The command and its arguments").Required();
   sub.OnRead([options, &run] {
-    if (options->level >= 4) options->mpi = options->io = true;
     run = [options](const Environment& env) { return RunCommand(env, *options); };
   });
 }

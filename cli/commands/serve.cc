@@ -10,6 +10,8 @@
 #include <utility>
 
 #include "cli/command.h"
+#include "cli/peaks/find.h"
+#include "cli/step/step_hints.h"
 #include "core/config.h"
 #include "profiles/archive/keeper.h"
 #include "profiles/upkeep/retention.h"
@@ -107,14 +109,22 @@ Result<std::unique_ptr<ArchiveKeeper>> Keep(const Environment& env, OpenedArchiv
 }
 
 Result<std::shared_ptr<const web::DataSource>> OpenSource(const Environment& env,
-                                                          const ServeOptions& options) {
+                                                          const ServeOptions& options,
+                                                          const Config& config) {
   if (options.ephemeral) return {std::make_shared<web::PutStore>()};
   auto archive = OpenArchive(env, ArchiveUse::kWriting);
   if (!archive.ok()) return archive.status();
   const std::shared_ptr<const Archive> reader = archive->reader;
   auto keeper = Keep(env, *std::move(archive));
   if (!keeper.ok()) return keeper.status();
-  return {std::make_shared<serve::ArchiveSource>(reader, *std::move(keeper))};
+  const auto peaks = peaks::FilesOf(env);
+  if (!peaks.ok()) return peaks.status();
+  serve::ConcludeOptions conclude;
+  conclude.hint_rules = SiteHintRules(env);
+  conclude.peak_files = peaks->All();
+  conclude.carbon = {config.carbon_g_per_kwh, config.pue};
+  return {std::make_shared<serve::ArchiveSource>(reader, *std::move(keeper),
+                                                 serve::RunningHeads::kTimeout, conclude)};
 }
 
 std::string Address(const ServeOptions& options, uint16_t port) {
@@ -183,7 +193,7 @@ int Serve(const Environment& env, ServeOptions options) {
   server_options.token = *token;
   server_options.nan_null = options.nan_null || config->opentsdb_nan_null;
   server_options.cors = config->http_cors;
-  Result<std::shared_ptr<const web::DataSource>> source = OpenSource(env, options);
+  Result<std::shared_ptr<const web::DataSource>> source = OpenSource(env, options, *config);
   if (!source.ok()) return Fail(source.status());
   const Result<std::unique_ptr<web::Server>> server =
       web::Server::Start(server_options, *std::move(source));
@@ -211,7 +221,7 @@ void RegisterServe(Arguments app, Run& run) {
              "An empty store in memory that takes points, instead of the archive");
   serve.Option("--token", options->token, "Token, for --ephemeral only");
   serve.Flag("--nan-null", options->nan_null,
-             "OpenTSDB's answers have null for NaN, not the text \"NaN\"");
+             "OpenTSDB's answers have null for NaN and infinity, not texts");
   serve.Flag("--site", options->site,
              "The archives of all users, each for its owner and for administrators; as root");
   serve.OnRead([options, port, listen, &run] {

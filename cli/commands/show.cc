@@ -2,11 +2,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <map>
 
 #include "cli/command.h"
 #include "cli/job_steps.h"
+#include "cli/step/running_step.h"
+#include "cli/step/step_hints.h"
 #include "profiles/archive/listed_cards.h"
 #include "profiles/archive/node_rows.h"
+#include "profiles/compare/binned.h"
 #include "profiles/report/report.h"
 #include "serve/head_client.h"
 
@@ -23,24 +27,38 @@ struct ShowOptions {
 };
 
 // From the head if the step runs; from the archive if it has ended or the head cannot be reached.
-Result<Profile> LoadProfile(const Archive& archive, const ProfileEntry& entry) {
+Result<Profile> LoadProfile(const Archive& archive, ProfileEntry entry) {
   if (!entry.running) return archive.Load(entry.key);
-  Status status(Code::kUnavailable, "it does not say where it can be reached");
-  if (entry.endpoint.port != 0) {
-    const auto answer = serve::AskHead(
-        entry.endpoint, "/api/v1/profile?job=" + serve::PercentEncode(entry.job.id.ToString()),
-        kPatience);
-    auto profile = answer.ok() ? ProfileFromJson(*answer) : answer.status();
-    if (profile.ok()) return profile;
-    status = profile.status();
-  }
+  const std::string target = "/api/v1/profile?job=" + serve::PercentEncode(entry.job.id.ToString());
+  const auto answer = AskRunning(archive, target, kPatience, entry);
+  if (!entry.running) return archive.Load(entry.key);
+  auto profile = answer.ok() ? ProfileFromJson(*answer) : answer.status();
+  if (profile.ok()) return profile;
   Note(fmt::format("{} is running; this is what it has stored so far ({})", entry.job.id.ToString(),
-                   status.message()));
+                   profile.status().message()));
   auto stored = archive.Load(entry.key);
   if (stored.ok()) return stored;
   Profile bare;
   bare.job = entry.job;
   return bare;
+}
+
+// Of the application's metrics, from the rows stored so far. A report is whole without them.
+std::map<std::string, std::vector<double>> SparklinesOf(const Archive& archive,
+                                                        const ProfileEntry& entry,
+                                                        const Profile& profile) {
+  std::map<std::string, std::vector<double>> lines;
+  const auto own = ApplicationEntries(profile);
+  if (own.empty()) return lines;
+  const Nanos zero = profile.job.start;
+  WantedMetrics all;
+  auto bins = ReadBins(archive, entry, zero, AxisOf({&profile}, {zero}, kSparklinePoints), all);
+  if (!bins.ok()) return lines;
+  for (const FootprintEntry* one : own) {
+    const std::string name = SeriesName(one->series.metric.name, one->series.tags);
+    if (const auto at = bins->find(name); at != bins->end()) lines[name] = at->second.bins;
+  }
+  return lines;
 }
 
 // Other runs of the shown step.
@@ -89,6 +107,9 @@ int Show(const ShowOptions& options, const Environment& env) {
   } else {
     Note(fmt::format("there is no table of nodes: {}", rows.status().message()));
   }
+  if (profile->job.state != EndState::kRunning && !options.brief) {
+    report.hints = HintsOf(*archive->reader, entry.key, *profile, report.nodes, env);
+  }
   // A job is shown with all of its steps.
   std::vector<ListedProfile> steps;
   if (found->size() > 1 && JobStep::Parse(options.id).step.empty()) {
@@ -96,10 +117,13 @@ int Show(const ShowOptions& options, const Environment& env) {
     if (!cards.ok()) return Fail(cards.status());
     steps = *std::move(cards);
   }
+  if (!options.json && !options.brief && env.unicode) {
+    report.sparklines = SparklinesOf(*archive->reader, entry, *profile);
+  }
   NoteDamage(*archive->reader);
   if (options.json) {
     const std::string others = steps.empty() ? "" : JobToJson(steps, report.now);
-    return Print(ReportToJson(*profile, report.nodes, report.now, others) + "\n");
+    return Print(ReportToJson(*profile, report.nodes, report.now, others, report.hints) + "\n");
   }
   if (options.run == 1 && steps.empty()) TellOthers(*found, entry);
   const std::string job =
@@ -116,7 +140,7 @@ void RegisterShow(Arguments app, Run& run) {
              "As in 123, 123.0, 123.batch or 123_4.0; the newest step if left out");
   sub.Option("--run", options->run, "Of several that match: 1 is the newest").Within(1, 1'000'000);
   sub.Flag("--json", options->json, "As JSON, with every value exactly");
-  sub.Flag("--short", options->brief, "In one line");
+  sub.Flag("--short", options->brief, "In some six lines, as srun prints it");
   sub.OnRead(
       [options, &run] { run = [options](const Environment& env) { return Show(*options, env); }; });
 }

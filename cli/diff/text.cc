@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 
 #include "cli/step_table.h"
+#include "core/text/step_title.h"
 #include "profiles/model/text.h"
+#include "profiles/report/local_time.h"
 
 namespace sonde::cli {
 namespace {
@@ -15,7 +16,8 @@ namespace {
 using text::Printable;
 using enum text::Table::Align;
 
-constexpr size_t kMostOthers = 12;  // rows of the rest of the footprint
+constexpr size_t kMostWeighty = 24;
+constexpr size_t kMostUnweighed = 12;  // rows of GPUs and the rest of the footprint
 constexpr size_t kHeadlines = 4;
 
 std::string Relative(double ratio) {
@@ -56,42 +58,56 @@ std::string BandText(const Band& band, const std::string& unit) {
   return out;
 }
 
-// A row's difference, in multiples of its noise.
-double Weight(const CompareRow& row) {
-  double most = 0;
-  for (const Change& change : row.changes) {
-    most = std::max(most, change.noise > 0 ? std::abs(change.difference) / change.noise
-                                           : (change.beyond ? HUGE_VAL : 0));
-  }
-  return most;
+bool IsDetail(const CompareRow& row) {
+  return row.section == CompareSection::kOther || row.section == CompareSection::kGpu;
 }
 
-std::vector<const CompareRow*> Chosen(const Difference& diff, bool all, size_t& hidden) {
+// What is shown without --all: what differs and matters; of what nobody can weigh a few.
+std::vector<const CompareRow*> Chosen(const Difference& diff, bool all) {
   std::vector<const CompareRow*> rows;
-  std::vector<const CompareRow*> others;
+  size_t unweighed = 0;
   for (const CompareRow& row : diff.comparison.rows) {
-    const bool detail =
-        row.section == CompareSection::kOther || row.section == CompareSection::kGpu;
-    if (!detail || all) {
-      rows.push_back(&row);
+    const bool weighty = row.standing == Standing::kWeighty && rows.size() < kMostWeighty;
+    const bool other =
+        row.standing == Standing::kUnweighed && (!IsDetail(row) || ++unweighed <= kMostUnweighed);
+    const bool slight = row.standing == Standing::kSlight && !IsDetail(row);
+    if (all || weighty || other || slight) rows.push_back(&row);
+  }
+  return rows;
+}
+
+// What is not shown: "Within noise: duration, user and 310 series; 12 more differ ...".
+std::string Folded(const Difference& diff, const std::vector<const CompareRow*>& shown) {
+  std::string same;
+  size_t same_series = 0;
+  size_t differ = 0;
+  size_t pseudo = 0;
+  for (const CompareRow& row : diff.comparison.rows) {
+    if (std::find(shown.begin(), shown.end(), &row) != shown.end()) continue;
+    if (row.standing == Standing::kPseudo) {
+      ++pseudo;
     } else if (row.beyond()) {
-      others.push_back(&row);
+      ++differ;
+    } else if (IsDetail(row) || row.section == CompareSection::kApplication) {
+      ++same_series;
     } else {
-      ++hidden;
+      same += (same.empty() ? "" : ", ") + Printable(row.name);
     }
   }
-  std::stable_sort(others.begin(), others.end(), [](const CompareRow* a, const CompareRow* b) {
-    return a->section != b->section ? a->section < b->section : Weight(*a) > Weight(*b);
-  });
-  if (others.size() > kMostOthers) {
-    hidden += others.size() - kMostOthers;
-    others.resize(kMostOthers);
+  std::string out;
+  if (same_series > 0) {
+    same += fmt::format("{}{} series", same.empty() ? "" : " and ", same_series);
   }
-  rows.insert(rows.end(), others.begin(), others.end());
-  std::stable_sort(rows.begin(), rows.end(), [](const CompareRow* a, const CompareRow* b) {
-    return a->section < b->section;
-  });
-  return rows;
+  if (!same.empty()) out += "Within noise: " + same + "\n";
+  if (differ > 0) out += fmt::format("{} more differ that matter less\n", differ);
+  if (pseudo > 0) out += fmt::format("{} of /proc, /sys and the like\n", pseudo);
+  return out.empty() ? out : out + "--all shows all of them\n";
+}
+
+std::string WeightText(const CompareRow& row) {
+  if (std::isnan(row.weight)) return "-";
+  if (row.weight > 0 && row.weight < kLeastWeight) return "< 0.1 %";
+  return text::Percent(row.weight);
 }
 
 std::string NumbersTable(const Difference& diff, bool all, const Environment& env) {
@@ -102,26 +118,21 @@ std::string NumbersTable(const Difference& diff, bool all, const Environment& en
     columns.push_back({two ? "change" : diff.groups[g].label + " to A", kRight});
     columns.push_back({"noise", kRight});
   }
+  columns.push_back({"weight", kRight});
   text::Table table(std::move(columns));
-  size_t hidden = 0;
-  CompareSection section = CompareSection::kOther;
-  bool first = true;
-  for (const CompareRow* row : Chosen(diff, all, hidden)) {
-    const bool title = std::exchange(first, false) || row->section != section;
-    section = row->section;
-    std::vector<std::string> cells = {row->beyond() ? "*" : "",
-                                      title ? std::string(ToString(section)) : "",
+  const std::vector<const CompareRow*> shown = Chosen(diff, all);
+  for (const CompareRow* row : shown) {
+    std::vector<std::string> cells = {row->beyond() ? "*" : "", std::string(ToString(row->section)),
                                       Printable(row->name)};
     for (const Band& band : row->groups) cells.push_back(BandText(band, row->unit));
     for (size_t c = 0; c < row->changes.size(); ++c) {
       cells.push_back(ChangeText(*row, c));
       cells.push_back(NoiseText(*row, c));
     }
+    cells.push_back(WeightText(*row));
     table.Row(std::move(cells));
   }
-  std::string out = table.Render("", env.width);
-  if (hidden > 0) out += fmt::format("and {} more series; --all shows them\n", hidden);
-  return out;
+  return (shown.empty() ? "" : table.Render("", env.width)) + Folded(diff, shown);
 }
 
 std::string StateOf(const Difference::Group& group) {
@@ -156,10 +167,10 @@ std::string RunsTable(const Difference& diff, const Environment& env) {
     const JobDescription& job = group.entries.front().job;
     std::string steps = Printable(job.id.ToString());
     if (group.entries.size() > 1) steps += fmt::format(" and {} more", group.entries.size() - 1);
-    table.Row({group.label, steps, Printable(job.name), StateOf(group),
+    table.Row({group.label, steps, Printable(StepTitle(job.name, job.command)), StateOf(group),
                std::to_string(job.expected_nodes), std::to_string(job.expected_tasks),
-               std::to_string(job.level), LocalTime(job.start), text::Percent(LeastCoverage(group)),
-               Printable(job.command)});
+               std::to_string(job.level), FormatLocalMinute(job.start),
+               text::Percent(LeastCoverage(group)), Printable(job.command)});
   }
   return table.Render("", env.width);
 }
@@ -169,7 +180,10 @@ std::string Headline(const Difference& diff) {
   std::string out;
   size_t count = 0;
   for (const CompareRow& row : diff.comparison.rows) {
-    if (!row.beyond() || row.section == CompareSection::kOther) continue;
+    if (!row.beyond() || row.section == CompareSection::kOther ||
+        row.standing == Standing::kPseudo) {
+      continue;
+    }
     if (++count > kHeadlines) continue;
     for (size_t c = 0; c < row.changes.size(); ++c) {
       if (!row.changes[c].beyond) continue;

@@ -1,4 +1,5 @@
-// sonde join: scrapes a Prometheus or OpenMetrics exporter into the metrics of the step.
+// sonde join: scrapes a Prometheus or OpenMetrics exporter, or a metric-proxy, into the metrics of
+// the step.
 //
 // A process of the step like any other that uses libsonde: it registers the exporter's metrics and
 // sets them after every scrape. It ends with the step.
@@ -9,14 +10,17 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <ctime>
 
 #include "cli/command.h"
 #include "cli/join/joined.h"
+#include "cli/join/report.h"
 #include "cli/join/scrape.h"
 #include "cli/join/step.h"
 #include "core/text/options.h"
 #include "libclient/sonde.h"
+#include "web/source/step_control.h"
 
 namespace sonde::cli {
 namespace {
@@ -32,6 +36,8 @@ struct Options {
 };
 
 constexpr Nanos kTimeoutLimit = 10 * kSecond;
+constexpr Nanos kFirstTimeout = 4 * kSecond;  // somebody waits for the result
+static_assert(2 * kFirstTimeout <= web::StepControl::kJoinPatience);
 
 volatile std::sig_atomic_t stopped = 0;
 
@@ -54,33 +60,39 @@ void Sleep(Nanos time) {
   }
 }
 
+// By a process before this one, in the same step: its counts are in the record.
+bool WasRecorded() { return std::getenv("SONDE_JOIN_AGAIN") != nullptr; }
+
 class Scraper {
  public:
-  Scraper(const Options& options, web::ScrapeTarget target, Nanos period)
+  Scraper(const Options& options, web::ScrapeTarget target, Nanos period, join::Report report)
       : target_(std::move(target)),
         period_(period),
+        report_(report),
         max_bytes_(options.max_megabytes << 20),
         joined_({.instance = target_.Instance(),
                  .every = period,
                  .level = options.level,
                  .max_series = options.max_series,
-                 .step_start = join::StepStart()},
+                 .step_start = WasRecorded() ? 0 : join::StepStart()},
                 sink_) {}
 
   // The result of one scrape.
   Status Once() {
     const Nanos start = Clock::System().Monotonic();
-    const Result<std::string> text =
+    const Result<join::Scraped> scraped =
         join::Scrape(target_, std::min(period_, kTimeoutLimit), max_bytes_);
-    if (!text.ok()) {
+    if (!scraped.ok()) {
       joined_.Lose();
-      return text.status();
+      return scraped.status();
     }
+    kind_ = scraped->kind;
     const double seconds = static_cast<double>(Clock::System().Monotonic() - start) / kSecond;
-    return joined_.Take(*text, seconds).Within("scrape " + target_.Url());
+    return joined_.Take(scraped->text, seconds).Within("scrape " + target_.Url());
   }
 
-  // Runs until the step ends. Reports when scrapes begin to fail and when they work again.
+  // Runs until the step ends, or somebody ends it. Reports when scrapes begin to fail and when they
+  // work again.
   void Run() {
     bool failing = false;
     while (stopped == 0 && sonde_attached() != 0) {
@@ -88,15 +100,24 @@ class Scraper {
       if (status.ok() == failing) {
         Note(status.ok() ? fmt::format("{} answers again", target_.Url())
                          : std::string(status.message()));
+        Tell(status);
       }
       failing = !status.ok();
       Sleep(period_ - Clock::System().Now() % period_);
     }
+    joined_.Stop();
   }
 
  private:
+  void Tell(const Status& status) {
+    if (status.ok()) return report_.Up(ToString(kind_), target_.Url());
+    report_.Down(status.message());
+  }
+
   web::ScrapeTarget target_;
   Nanos period_;
+  join::Report report_;
+  join::Kind kind_ = join::Kind::kPrometheus;
   size_t max_bytes_;
   join::StepSink sink_;
   join::Joined joined_;
@@ -109,29 +130,36 @@ class NullSink final : public join::Sink {
   void Add(void* /*handle*/, double /*value*/) override {}
 };
 
-// Scrapes once without recording, so that the user sees mistakes at once. An exporter that is just
-// being started may take a while to answer.
-Status TryOut(const Options& options, const web::ScrapeTarget& target, Nanos period, Nanos wait) {
+// Scrapes once without recording, so that the user sees mistakes at once, and finds out where the
+// values are. An exporter that is just being started may take a while to answer.
+Result<join::Found> TryOut(const Options& options, const web::ScrapeTarget& asked, Nanos period,
+                           Nanos wait) {
   const Nanos deadline = Clock::System().Monotonic() + wait;
-  Result<std::string> text = Status(Code::kInternal, "not tried");
+  const join::FirstLimits limits{period, kFirstTimeout, options.max_megabytes << 20};
+  Result<join::Found> found = Status(Code::kInternal, "not tried");
   for (;;) {
-    text = join::Scrape(target, std::min(period, kTimeoutLimit), options.max_megabytes << 20);
+    found = join::Find(asked, limits);
     const Nanos now = Clock::System().Monotonic();
-    if (text.ok() || text.status().code() == Code::kLimit || now >= deadline || stopped != 0) break;
+    if (found.ok() || found.status().code() == Code::kLimit || now >= deadline || stopped != 0) {
+      break;
+    }
     Sleep(kSecond / 5);
   }
-  if (!text.ok()) return text.status();
+  if (!found.ok()) return found;
+  const web::ScrapeTarget& target = found->target;
   NullSink sink;
   join::Joined joined({.instance = target.Instance(), .max_series = options.max_series}, sink);
-  SONDE_RETURN_IF_ERROR(joined.Take(*text, 0).Within("scrape " + target.Url()));
-  if (joined.series() == 0) return {Code::kCorrupt, target.Url() + " serves no metrics"};
+  SONDE_RETURN_IF_ERROR(joined.Take(found->scraped.text, 0).Within("scrape " + target.Url()));
+  if (joined.series() == 0) {
+    return Status(Code::kCorrupt, target.Url() + " serves no metrics");
+  }
   Note(
       fmt::format("{}: {} series every {}", target.Url(), joined.series(), FormatDuration(period)));
   if (joined.left_out() > 0) {
     Note(fmt::format("{} series are not recorded, such as {}", joined.left_out(),
                      joined.first_left_out()));
   }
-  return {};
+  return found;
 }
 
 // Goes on as a process of its own, away from the terminal's signals and from pipes whose readers
@@ -164,11 +192,15 @@ int Join(const Options& options) {
     return kFailed;
   }
   HandleSignals();
-  if (const Status status = TryOut(options, *target, period, wait); !status.ok()) {
-    return Fail(status);
+  join::Report report;
+  const Result<join::Found> found = TryOut(options, *target, period, wait);
+  if (!found.ok()) {
+    report.Down(found.status().message());
+    return Fail(found.status());
   }
+  report.Up(ToString(found->scraped.kind), found->target.Url());
   if (!options.foreground && !GoToBackground()) return Fail(SystemError("fork"));
-  std::make_unique<Scraper>(options, *target, period)->Run();
+  std::make_unique<Scraper>(options, found->target, period, report)->Run();
   return kDone;
 }
 
@@ -177,7 +209,9 @@ int Join(const Options& options) {
 void RegisterJoin(Arguments app, Run& run) {
   auto options = std::make_shared<Options>();
   Arguments sub = app.Command(
-      "join", "Record what a Prometheus or OpenMetrics exporter serves with the step's metrics");
+      "join",
+      "Record what a Prometheus or OpenMetrics exporter, or a metric-proxy, serves with the step's "
+      "metrics");
   sub.Option("HOST:PORT[/path]", options->target, "The exporter; the path is /metrics").Required();
   sub.Option("--every", options->every, "Time between scrapes").ShowDefault();
   sub.Option("--wait", options->wait, "How long it may take until it answers first").ShowDefault();

@@ -41,8 +41,10 @@ double StartOf(std::string_view text) {
 }  // namespace
 
 Joined::Joined(Options options, Sink& sink) : options_(std::move(options)), sink_(sink) {
-  const auto own = [&](std::string name, std::string unit, std::string help) {
+  const auto own = [&](std::string name, std::string unit, std::string help,
+                       MetricType type = MetricType::kGauge) {
     Series series;
+    series.metric.type = type;
     series.metric.name = std::move(name);
     series.metric.unit = std::move(unit);
     series.metric.help = std::move(help);
@@ -50,10 +52,12 @@ Joined::Joined(Options options, Sink& sink) : options_(std::move(options)), sink
     series.tags.Set("instance", options_.instance);
     return sink_.Register(series);
   };
-  up_ = own("join_up", "1", "1: the exporter answered the last scrape, 0: it did not");
+  up_ = own("join_up", "1",
+            "1: the exporter answered the last scrape, 0: it did not, or is not scraped any more");
   seconds_ = own("join_scrape_seconds", "seconds", "Time that the last scrape took");
   samples_ = own("join_samples", "1", "Values that the last scrape gave");
   period_ = own("join_period_seconds", "seconds", "Time between scrapes");
+  tries_ = own("join_scrapes_total", "1", "Scrapes, with those that failed", MetricType::kCounter);
 }
 
 void Joined::SetOwn(double up, double seconds, double samples) {
@@ -84,10 +88,16 @@ Status Joined::Take(std::string_view text, double seconds) {
   }
   MarkMissing();
   SetOwn(1, seconds, static_cast<double>(samples));
+  sink_.Add(tries_, 1);
   return status;
 }
 
 void Joined::Lose() {
+  Stop();
+  sink_.Add(tries_, 1);
+}
+
+void Joined::Stop() {
   ++scrape_;
   MarkMissing();
   SetOwn(0, kMissing, kMissing);

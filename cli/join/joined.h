@@ -44,8 +44,8 @@ class Joined {
     Nanos every = kSecond;  // between scrapes
     int level = 1;
     size_t max_series = 10000;
-    double step_start =
-        0;  // seconds since 1970; exporters that started later are counted from zero
+    // Seconds since 1970; exporters that started later are counted from zero. 0: none is.
+    double step_start = 0;
   };
 
   Joined(Options options, Sink& sink);
@@ -54,6 +54,8 @@ class Joined {
   Status Take(std::string_view exposition, double seconds);
   // The exporter could not be scraped: its gauges are unknown.
   void Lose();
+  // It is not scraped any more: the daemon goes on with the last value of every gauge.
+  void Stop();
 
   size_t series() const { return series_.size() - left_out_; }
   size_t left_out() const { return left_out_; }
@@ -85,6 +87,7 @@ class Joined {
   void* seconds_;
   void* samples_;
   void* period_;
+  void* tries_;
 };
 
 }  // namespace sonde::join

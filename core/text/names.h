@@ -38,6 +38,13 @@ constexpr size_t Utf8Length(std::string_view text, size_t i) {
   return n;
 }
 
+// The beginning of a UTF-8 text: at most so many bytes, with whole characters.
+constexpr std::string_view Beginning(std::string_view text, size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  return text.substr(0, most);
+}
+
 // UTF-8 without control characters; may be empty.
 constexpr bool IsPlainText(std::string_view text) {
   for (size_t i = 0; i < text.size();) {

@@ -95,6 +95,7 @@ std::vector<SourceMetrics> SourcesOfTheStep() {
 std::vector<SourceMetrics> SourcesOfTheSystem() {
   return {
       {"Processors", "From `/proc/stat`.", CpuMetrics()},
+      {"Kind of processors", "From `/proc/cpuinfo` and cpufreq, once.", ProcessorMetrics()},
       {"Soft interrupts", "From `/proc/softirqs`.", SoftirqsMetrics()},
       {"Interrupts",
        "From `/proc/interrupts`; a kind that has never interrupted is left out, and so is all of "
@@ -228,15 +229,17 @@ std::string MetricsAsMarkdown() {
   return text;
 }
 
+std::string MetricAsJsonLine(const MetricDecl& m) {
+  return fmt::format(
+      R"({{"name":{},"unit":{},"type":"{}","level":{},"reduction":"{}","spread":{},"help":{}}})"
+      "\n",
+      Quoted(m.name), Quoted(m.unit), ToString(m.type), m.level, ToString(m.reduction), m.spread,
+      Quoted(m.help));
+}
+
 std::string MetricsAsJsonLines() {
   std::string text;
-  for (const MetricDecl& m : AllMetrics()) {
-    text += fmt::format(
-        R"({{"name":{},"unit":{},"type":"{}","level":{},"reduction":"{}","spread":{},"help":{}}})"
-        "\n",
-        Quoted(m.name), Quoted(m.unit), ToString(m.type), m.level, ToString(m.reduction), m.spread,
-        Quoted(m.help));
-  }
+  for (const MetricDecl& metric : AllMetrics()) text += MetricAsJsonLine(metric);
   return text;
 }
 

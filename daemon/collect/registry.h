@@ -23,8 +23,10 @@ const std::vector<SourceMetrics>& MetricsBySource();
 // All of them.
 const std::vector<MetricDecl>& AllMetrics();
 
-// docs/metrics.md, and one JSON object per line.
+// docs/metrics.md.
 std::string MetricsAsMarkdown();
+// One JSON object per line: of a metric, and of all of them.
+std::string MetricAsJsonLine(const MetricDecl& metric);
 std::string MetricsAsJsonLines();
 
 }  // namespace sonde::collect

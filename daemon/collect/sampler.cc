@@ -55,6 +55,7 @@ Sampler::Sampler(const Options& options)
   if (options.memory != 0) AddSource(std::make_unique<AllocationSource>(options.memory));
   AddSource(std::make_unique<CgroupSource>(roots, *tasks_, buffer_));
   if (level < 3) return;
+  AddSource(MakeProcessorSource(roots));
   auto power = MakePowerSource(roots, level, buffer_);
   auto machine = std::make_unique<MachineSource>(roots, level);
   machine_ = machine.get();

@@ -3,11 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "core/log.h"
 #include "daemon/head/descriptors.h"
 #include "daemon/head/record/end_state.h"
+#include "daemon/head/record/last_report.h"
+#include "daemon/head/record/uncounted.h"
+#include "daemon/head/step_tree.h"
 #include "daemon/link/address.h"
 #include "daemon/link/send.h"
 #include "daemon/link/trust/auth.h"
@@ -15,7 +19,6 @@
 #include "profiles/disk/archive_dir.h"
 #include "profiles/model/summary.h"
 #include "profiles/records/keys.h"
-#include "profiles/report/report.h"
 
 namespace sonde::head {
 
@@ -70,7 +73,14 @@ Head::Head(Loop& loop, StepClock& clock, const LaunchMessage& launch, const Conf
       child_links_(loop, launch_.key, launch.job.period, rows_.children(),
                    [this] { CheckNodesDone(); }),
       nodes_(loop, clock, config, launch.job.expected_nodes, launch.acting, record_, rows_,
-             child_links_, *this) {
+             child_links_, *this),
+      exporters_(
+          loop, clock,
+          [this](uint32_t node, Type type, std::string_view payload) {
+            return nodes_.SendTo(node, type, payload);
+          },
+          [this](uint32_t node) { return record_.Host(node); }),
+      slurm_(loop, launch_, config_, record_) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
@@ -93,9 +103,17 @@ class Head::NodesFromAnyThread final : public StepNodes {
   void PauseCounters(bool paused) override {
     Post([&head = head_, paused] { head.PauseCounters(paused); });
   }
-  void Join(std::vector<uint32_t> nodes, std::string target) override {
-    Post([&head = head_, nodes = std::move(nodes), target = std::move(target)] {
-      for (const uint32_t index : nodes) head.nodes_.SendTo(index, Type::kJoin, target);
+  void Join(std::vector<uint32_t> nodes, web::ScrapeTarget target,
+            web::StepControl::JoinCallback done) override {
+    Post([&head = head_, nodes = std::move(nodes), target = std::move(target),
+          done = std::move(done)] { head.exporters_.Join(nodes, target, done); });
+  }
+  void Exporters(web::StepControl::ExportersCallback done) override {
+    Post([&head = head_, done = std::move(done)] { done(head.exporters_.List()); });
+  }
+  void Unjoin(std::string instance, web::StepControl::UnjoinCallback done) override {
+    Post([&head = head_, instance = std::move(instance), done = std::move(done)] {
+      done(head.exporters_.Unjoin(instance));
     });
   }
   void Push(uint32_t node, std::string bytes) override {
@@ -104,7 +122,14 @@ class Head::NodesFromAnyThread final : public StepNodes {
     });
   }
   void Tree(TreeDone done) override {
-    Post([&head = head_, done = std::move(done)] { done(head.TreeNow()); });
+    Post([&head = head_, done = std::move(done)] {
+      done(EdgesOf(*head.record_.Job(), head.nodes_));
+    });
+  }
+  void Links(LinksDone done) override {
+    Post([&head = head_, done = std::move(done)] {
+      done(LinksOf(*head.record_.Job(), head.nodes_, head.rows_, head.clock_.Now()));
+    });
   }
 
  private:
@@ -143,6 +168,7 @@ Status Head::Start(UniqueFd listen) {
   alarms_ = std::make_unique<Alarms>(loop_, clock_, record_, launch_, config_, alarms,
                                      static_cast<Alarms::Owner&>(*this));
   source_->UseAlarms(alarms_.get());
+  source_->SetProfileLimit(config_.profile_limit);
   forwarding_ = std::make_unique<Forwarding>(
       loop_, launch_.config_path, config_, archive_path_, record_.Description(), !launch_.InStep(),
       [this](std::string note) { AddNote(std::move(note)); });
@@ -228,6 +254,7 @@ Status Head::OnAsk(uint32_t node, std::string_view payload) {
 
 void Head::OnGone(uint32_t node) {
   store_->OnNodeGone();
+  exporters_.OnGone(node);
   if (questions_ != nullptr) questions_->OnGone(node);
   if (alarms_ != nullptr) alarms_->OnGone(node);
 }
@@ -299,19 +326,6 @@ void Head::PauseCounters(bool paused) {
                       paused ? "paused" : "resumed", FormatTime(clock_.Now())));
 }
 
-std::vector<web::TreeEdge> Head::TreeNow() const {
-  const auto record = record_.Job();
-  const JobDescription& job = *record;
-  std::vector<web::TreeEdge> edges;
-  for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    if (nodes_.gone(i)) continue;
-    const uint32_t parent = nodes_.parent(i);
-    edges.push_back({parent < job.nodes.size() ? job.nodes[parent].host : job.launch_host + ":head",
-                     job.nodes[i].host});
-  }
-  return edges;
-}
-
 void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done) {
   constexpr Nanos kPatience = 2 * kSecond;
   queries_.Ask({next_query_++, std::move(spec), std::move(grid), kPatience},
@@ -372,9 +386,18 @@ void Head::LeaveToNext() {
 
 void Head::Seal() {
   if (state_ != State::kRunning && state_ != State::kWaitingForNodes) return;
-  state_ = State::kSealing;
   store_->Stop();
   nodes_.SetEnding();
+  const EndState ended = StateOf(nodes_.ends(), std::nan(""));
+  const bool killed = ended == EndState::kCancelled || nodes_.byes() == 0;
+  if (killed && !why_killed_) {
+    if (std::exchange(asking_why_, true)) return;
+    return slurm_.WhyKilled(clock_.Now(), [this](EndState why) {
+      why_killed_ = why;
+      Seal();
+    });
+  }
+  state_ = State::kSealing;
   log::Debug("sealing the profile");
   loop_.Cancel(finish_timer_);
   server_.reset();
@@ -385,12 +408,14 @@ void Head::Seal() {
   const Nanos now = clock_.Look();
   rows_.Finish(now);
   const double kills = OutOfMemoryKills(record_.Snapshot());
+  const EndState state = StateOfStep(kills, now);
   record_.Update([&](JobDescription& j) {
     j.end = now;
     j.exit_status = nodes_.ends().exit_status;
-    j.state = nodes_.byes() == 0 ? EndState::kLost : StateOf(nodes_.ends(), kills);
+    j.state = state;
   });
   NoteMissing();
+  NoteUncounted();
   record_.UpdateCost([&](OwnCost& cost) {
     cost.cpu_seconds = nodes_.ends().cpu_seconds;
     if (launch_.role == Role::kHead) cost.cpu_seconds += OwnCpuSeconds();
@@ -404,10 +429,27 @@ void Head::Seal() {
   });
 }
 
+// Tasks that were killed as the time was over may have ended with a code of their own.
+EndState Head::StateOfStep(double out_of_memory_kills, Nanos now) const {
+  const EndState state =
+      nodes_.byes() == 0 ? EndState::kLost : StateOf(nodes_.ends(), out_of_memory_kills);
+  if (state == EndState::kCancelled) return why_killed_.value_or(state);
+  if (state == EndState::kLost && why_killed_ == EndState::kNodeFail) return EndState::kNodeFail;
+  const bool in_time = slurm_.WhyKilledAsFarAsKnown(now) != EndState::kTimeout;
+  return state == EndState::kFailed && !in_time ? EndState::kTimeout : state;
+}
+
 void Head::NoteClock() {
   for (const std::string& note : clock_.TakeNotes()) {
     AddNote("the clock of the head's host " + note);
   }
+}
+
+// A batch script's calls are those of its steps, as a rule, whose profiles have them.
+void Head::NoteUncounted() {
+  if (nodes_.byes() == 0 || record_.Job()->id.IsScript()) return;
+  std::string note = UncountedNote(launch_.calls, *record_.AllSeries());
+  if (!note.empty()) AddNote(std::move(note));
 }
 
 void Head::NoteMissing() {
@@ -434,13 +476,14 @@ void Head::Report(const Status& archived) {
   record_.UpdateCost([&](OwnCost& cost) { cost.stored_bytes = archive_->profile_bytes(); });
   std::string text;
   if (config_.report != "off") {
-    ReportOptions options;
-    if (config_.report == "short") options.form = ReportOptions::Form::kShort;
-    text = RenderReport(record_.Snapshot(), options);
-    text += archived.ok()
-                ? fmt::format("sonde: profile in {}; see it again with: sonde show {}\n",
-                              archive_path_, launch_.job.id.ToString())
-                : fmt::format("sonde: the profile is not stored: {}\n", archived.message());
+    const bool brief = config_.report == "short";
+    text = ReportOf(record_, brief, launch_.config_path);
+    if (!archived.ok()) {
+      text += fmt::format("sonde: the profile is not stored: {}\n", archived.message());
+    } else if (!brief) {  // which ends with how to see the rest
+      text += fmt::format("sonde: profile in {}; see it again with: sonde show {}\n", archive_path_,
+                          launch_.job.id.ToString());
+    }
   }
   archive_->Ingest();
   forwarding_->End();

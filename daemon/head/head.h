@@ -18,11 +18,13 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "core/config.h"
 #include "daemon/head/alarms/alarms.h"
+#include "daemon/head/answers/exporters.h"
 #include "daemon/head/answers/live_source.h"
 #include "daemon/head/answers/questions.h"
 #include "daemon/head/forwarding.h"
@@ -33,6 +35,7 @@
 #include "daemon/head/registry/head_store.h"
 #include "daemon/head/registry/nodes.h"
 #include "daemon/head/rendezvous.h"
+#include "daemon/head/slurm/slurm_job.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/step_clock.h"
@@ -87,6 +90,9 @@ class Head final : private RowPath::Owner,
   void Greet(uint32_t node, tree::Link& control) override;
   void OnRegistered(bool more) override;
   Status OnAsk(uint32_t node, std::string_view payload) override;
+  void OnJoined(uint32_t node, std::string_view payload) override {
+    exporters_.OnJoined(node, payload);
+  }
   void OnGone(uint32_t node) override;
   Status Listen(UniqueFd socket);
   Status CheckNode(const tree::Registration& who) const;
@@ -111,14 +117,15 @@ class Head final : private RowPath::Owner,
   void Serve();
   void AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done);
   void PauseCounters(bool paused);
-  std::vector<web::TreeEdge> TreeNow() const;
 
   // The end.
   void CheckNodesDone() override;
   void LeaveToNext();
+  EndState StateOfStep(double out_of_memory_kills, Nanos now) const;
   void Seal();
   void NoteClock();
   void NoteMissing();
+  void NoteUncounted();
   void Report(const Status& archived);
 
   Loop& loop_;
@@ -137,6 +144,7 @@ class Head final : private RowPath::Owner,
   RowPath rows_;
   tree::ChildLinks child_links_;
   Nodes nodes_;
+  Exporters exporters_;
   std::unique_ptr<HeadStore> store_;
   std::unique_ptr<Rendezvous> rendezvous_;  // nullptr: all nodes come by AddNode
 
@@ -146,6 +154,10 @@ class Head final : private RowPath::Owner,
   bool counters_paused_ = false;
   bool told_descriptors_ = false;
   bool leave_when_stored_ = false;
+
+  SlurmJob slurm_;
+  std::optional<EndState> why_killed_;  // when Slurm was asked
+  bool asking_why_ = false;
 
   std::unique_ptr<Alarms> alarms_;  // outlives those that ask it
   std::shared_ptr<LiveSource> source_;

@@ -31,14 +31,14 @@ class HeadDaemon : public Daemon {
     }
   }
 
-  Status Start(UniqueFd listen, UniqueFd application) override {
-    SONDE_RETURN_IF_ERROR(head_->Start(std::move(listen)));
+  Status Start(Sockets sockets) override {
+    SONDE_RETURN_IF_ERROR(head_->Start(std::move(sockets.listen)));
     if (!setup_.config_error.ok()) {
       head_->AddNote(fmt::format("{}; left out", setup_.config_error.message()));
     }
     for (const std::string& note : setup_.launch.notes) head_->AddNote(note);
     if (!node_) return {};
-    node_->TakeAppSocket(std::move(application));
+    node_->TakeSockets(std::move(sockets.application), std::move(sockets.proxy));
     node::SendEvents(setup_.lifeline, *node_);
     auto [node_end, head_end] = tree::LocalLink::MakePair(setup_.loop, "this node", "the head");
     const Result<uint32_t> index = head_->AddNode(node_->registration(), std::move(head_end));

@@ -11,6 +11,7 @@ namespace {
 constexpr size_t kMaxAddress = 256;
 constexpr size_t kMaxBytes = 8u << 20;
 constexpr size_t kMaxFailure = 1024;
+constexpr size_t kMaxTarget = 4096;
 
 // Each message is described once, by a Fields function that a Put or a Get walks over, so that
 // what is written and what is read cannot drift apart.
@@ -121,6 +122,14 @@ void Fields(auto& io, auto& m, const Bye*) {
   io.Number(m.launcher_gone);
   io.Number(m.ended);
 }
+void Fields(auto& io, auto& m, const TaskExit*) {
+  io.Number(m.rank);
+  io.Number(m.status);
+}
+void Fields(auto& io, auto& m, const Exits*) {
+  io.List(m.list, kMaxTaskExits);
+  io.Number(m.left_out);
+}
 void Fields(auto& io, auto& m, const BlockMessage*) {
   io.Number(m.node);
   io.Text(m.group, 32);
@@ -174,6 +183,13 @@ void Fields(auto& io, auto& m, const AnswerMessage*) {
   io.Number(m.kind);
   io.Text(m.body, kMaxBytes);
 }
+void Fields(auto& io, auto& m, const JoinedMessage*) {
+  io.Text(m.target, kMaxTarget);
+  io.Number(m.state);
+  io.Text(m.kind, kMaxAddress);
+  io.Text(m.url, kMaxTarget);
+  io.Text(m.why, kMaxFailure);
+}
 
 template <typename M>
 std::string EncodeAny(const M& m) {
@@ -203,6 +219,7 @@ std::string Encode(const Successors& m) { return EncodeAny(m); }
 std::string Encode(const StandingBy& m) { return EncodeAny(m); }
 std::string Encode(const ParentAddress& m) { return EncodeAny(m); }
 std::string Encode(const Bye& m) { return EncodeAny(m); }
+std::string Encode(const Exits& m) { return EncodeAny(m); }
 std::string Encode(const BlockMessage& m) { return EncodeAny(m); }
 std::string Encode(const BlockAck& m) { return EncodeAny(m); }
 std::string Encode(const BlockBudget& m) { return EncodeAny(m); }
@@ -211,6 +228,7 @@ std::string Encode(const ReplyMessage& m) { return EncodeAny(m); }
 std::string Encode(const AnsweredMessage& m) { return EncodeAny(m); }
 std::string Encode(const AskMessage& m) { return EncodeAny(m); }
 std::string Encode(const AnswerMessage& m) { return EncodeAny(m); }
+std::string Encode(const JoinedMessage& m) { return EncodeAny(m); }
 
 Status Decode(std::string_view b, Hello& m) { return DecodeAny(b, "hello", m); }
 Status Decode(std::string_view b, Challenge& m) { return DecodeAny(b, "challenge", m); }
@@ -222,6 +240,7 @@ Status Decode(std::string_view b, Successors& m) { return DecodeAny(b, "successo
 Status Decode(std::string_view b, StandingBy& m) { return DecodeAny(b, "stand-by", m); }
 Status Decode(std::string_view b, ParentAddress& m) { return DecodeAny(b, "parent", m); }
 Status Decode(std::string_view b, Bye& m) { return DecodeAny(b, "bye", m); }
+Status Decode(std::string_view b, Exits& m) { return DecodeAny(b, "exits", m); }
 Status Decode(std::string_view b, BlockMessage& m) { return DecodeAny(b, "block", m); }
 Status Decode(std::string_view b, BlockAck& m) { return DecodeAny(b, "block acknowledgement", m); }
 Status Decode(std::string_view b, BlockBudget& m) { return DecodeAny(b, "block budget", m); }
@@ -230,5 +249,6 @@ Status Decode(std::string_view b, ReplyMessage& m) { return DecodeAny(b, "reply"
 Status Decode(std::string_view b, AnsweredMessage& m) { return DecodeAny(b, "answered", m); }
 Status Decode(std::string_view b, AskMessage& m) { return DecodeAny(b, "question", m); }
 Status Decode(std::string_view b, AnswerMessage& m) { return DecodeAny(b, "answer", m); }
+Status Decode(std::string_view b, JoinedMessage& m) { return DecodeAny(b, "exporter", m); }
 
 }  // namespace sonde::tree

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "core/bytes.h"
+#include "core/job.h"
 #include "core/status.h"
 #include "core/time.h"
 
@@ -76,6 +77,10 @@ enum class Type : uint8_t {
   kTime = 44,     // head -> node: varint, that number; varint: the step's time, ns
 
   kAnswered = 45,  // child -> parent, right before a kReply: which nodes answered
+
+  kJoined = 46,  // node -> head: how it is with an exporter that it scrapes
+  kUnjoin = 47,  // head -> node: scrape it no more; payload: the target as kJoin named it
+  kExits = 48,   // node -> head, before kBye: its tasks that did not end with exit code 0
 };
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after
@@ -168,6 +173,12 @@ struct Bye {
   uint64_t ended = 0;  // wall clock, ns: when its tasks were done: it takes no samples after that
 };
 
+// Of a node; the first ones of them. A head of an earlier release passes it over.
+struct Exits {
+  std::vector<TaskExit> list;
+  uint64_t left_out = 0;
+};
+
 // A block in the form it has now. It may stand for several that were sealed one after the other,
 // and replaces those of them that the archive has.
 struct BlockMessage {
@@ -242,6 +253,19 @@ struct AnswerMessage {
   std::string body;
 };
 
+// An exporter that a node scrapes, or could not scrape, because of a kJoin.
+struct JoinedMessage {
+  static constexpr uint32_t kUp = 1;      // the last scrape succeeded
+  static constexpr uint32_t kDown = 2;    // it failed; it is tried again
+  static constexpr uint32_t kFailed = 3;  // it is not tried any more
+  static constexpr uint32_t kGone = 4;    // as kUnjoin asked
+  std::string target;                     // as in the kJoin
+  uint32_t state = kUp;
+  std::string kind;  // what it is: "Prometheus", "Proxy"; "": not known
+  std::string url;   // that is scraped; "": not known
+  std::string why;   // of kDown and kFailed
+};
+
 std::string Encode(const Hello& m);
 std::string Encode(const Challenge& m);
 std::string Encode(const Registration& m);
@@ -252,6 +276,7 @@ std::string Encode(const StandingBy& m);
 std::string Encode(const Listening& m);
 std::string Encode(const ParentAddress& m);
 std::string Encode(const Bye& m);
+std::string Encode(const Exits& m);
 std::string Encode(const BlockMessage& m);
 std::string Encode(const BlockAck& m);
 std::string Encode(const BlockBudget& m);
@@ -260,6 +285,7 @@ std::string Encode(const ReplyMessage& m);
 std::string Encode(const AnsweredMessage& m);
 std::string Encode(const AskMessage& m);
 std::string Encode(const AnswerMessage& m);
+std::string Encode(const JoinedMessage& m);
 
 Status Decode(std::string_view bytes, Hello& m);
 Status Decode(std::string_view bytes, Challenge& m);
@@ -271,6 +297,7 @@ Status Decode(std::string_view bytes, StandingBy& m);
 Status Decode(std::string_view bytes, Listening& m);
 Status Decode(std::string_view bytes, ParentAddress& m);
 Status Decode(std::string_view bytes, Bye& m);
+Status Decode(std::string_view bytes, Exits& m);
 Status Decode(std::string_view bytes, BlockMessage& m);
 Status Decode(std::string_view bytes, BlockAck& m);
 Status Decode(std::string_view bytes, BlockBudget& m);
@@ -279,6 +306,7 @@ Status Decode(std::string_view bytes, ReplyMessage& m);
 Status Decode(std::string_view bytes, AnsweredMessage& m);
 Status Decode(std::string_view bytes, AskMessage& m);
 Status Decode(std::string_view bytes, AnswerMessage& m);
+Status Decode(std::string_view bytes, JoinedMessage& m);
 
 // Several in one message (blocks and their acknowledgements), each behind its length.
 template <typename M>

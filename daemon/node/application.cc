@@ -3,8 +3,7 @@
 #include <fmt/core.h>
 
 #include <utility>
-
-#include "daemon/collect/app/app.h"
+#include <vector>
 
 namespace sonde::node {
 
@@ -16,12 +15,12 @@ Application::Application(Loop& loop, const Clock& clock, const Clock& heads,
       launch_(launch),
       sampler_(sampler),
       owner_(owner),
-      joiner_(loop, launch.socket, launch.job.level,
-              [this](std::string note) { owner_.Note(std::move(note)); }) {}
+      joiner_(loop, launch.socket, launch.job.level, owner) {}
 
 void Application::Open() {
-  if (launch_.socket.empty()) return;
-  for (const Status& opened : {OpenSocket(), OpenDesk()}) {
+  const bool named = !launch_.socket.empty();
+  for (const Status& opened :
+       {named ? OpenSocket() : Status(), named ? OpenDesk() : Status(), OpenProxy()}) {
     if (!opened.ok()) owner_.Note(std::string(opened.message()));
   }
 }
@@ -36,7 +35,7 @@ Status Application::OpenSocket() {
   options.clock = &clock_;
   Result<std::unique_ptr<collect::AppSource>> source = collect::AppSource::Open(options);
   if (!source.ok()) return source.status();
-  take_moments_ = [app = source->get()] { return app->TakeMoments(); };
+  app_ = source->get();
   sampler_.AddSource(*std::move(source));
   return {};
 }
@@ -55,8 +54,55 @@ Status Application::OpenDesk() {
   return {};
 }
 
+// Its programs wait until what they write is read, so they are read at once.
+Status Application::OpenProxy() {
+  if (!proxy_socket_) return {};
+  collect::ProxySource::Options options;
+  options.uid = launch_.job.uid;
+  auto source = collect::ProxySource::Open(options, std::move(proxy_socket_));
+  if (!source.ok()) return source.status();
+  proxy_ = source->get();
+  sampler_.AddSource(*std::move(source));
+  Status watched = loop_.Watch(proxy_->fd(), EPOLLIN, [this](uint32_t) { ReadProxy(); });
+  if (!watched.ok()) CloseProxy();
+  return watched;
+}
+
+// The client library writes each word of a message by itself. To wake for each would take as much
+// of the processors as the program does; to come much later, a program would have filled its
+// socket.
+void Application::ReadProxy() {
+  constexpr Nanos kPause = kMillisecond / 10;
+  proxy_->Poll();
+  if (!loop_.ChangeEvents(proxy_->fd(), 0).ok()) return;
+  proxy_timer_ = loop_.After(kPause, [this] {
+    proxy_timer_ = 0;
+    static_cast<void>(loop_.ChangeEvents(proxy_->fd(), EPOLLIN));
+  });
+}
+
+void Application::AddTask(uint32_t rank, pid_t pid) {
+  if (proxy_ != nullptr) proxy_->AddTask(rank, pid);
+}
+
+void Application::CloseProxy() {
+  proxy_socket_.Remove();
+  if (proxy_ == nullptr || proxy_->fd() < 0) return;
+  loop_.Unwatch(proxy_->fd());
+  loop_.Cancel(proxy_timer_);
+  proxy_->Close();
+}
+
 collect::Moments Application::TakeMoments() {
-  return take_moments_ ? take_moments_() : collect::Moments();
+  return app_ == nullptr ? collect::Moments() : app_->TakeMoments();
+}
+
+void Application::RecordPast(Recorder& recorder) {
+  if (app_ == nullptr) return;
+  const std::vector<collect::PastValue> values = app_->TakePast();
+  if (values.empty() || recorder.AddPast(values, app_->series()) || said_past_full_) return;
+  said_past_full_ = true;
+  owner_.Note("values of the past are missing: the node has no room for more");
 }
 
 // The source is made with the first: most steps have none.
@@ -71,6 +117,7 @@ void Application::TakePushed(std::string_view bytes) {
 
 void Application::OnConnected() {
   if (desk_ != nullptr) desk_->Connected();
+  joiner_.TellAll();
 }
 
 void Application::OnDisconnected(const Status& why) {

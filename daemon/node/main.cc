@@ -27,8 +27,8 @@ class NodeDaemon : public Daemon {
         lifeline_(setup.lifeline),
         node_(setup.loop, clock_, setup.launch, setup.config, [this] { OnDone(); }) {}
 
-  Status Start(UniqueFd, UniqueFd application) override {
-    node_.TakeAppSocket(std::move(application));
+  Status Start(Sockets sockets) override {
+    node_.TakeSockets(std::move(sockets.application), std::move(sockets.proxy));
     SendEvents(lifeline_, node_);
     node_.ConnectToHead();
     return {};

@@ -71,6 +71,11 @@ Node::~Node() {
 
 bool Node::Ask(const tree::AskMessage& ask) { return head_.Send(Type::kAsk, Encode(ask)); }
 
+// Without a connection to the head it is told when there is one: Application::OnConnected.
+void Node::OnJoined(const tree::JoinedMessage& exporter) {
+  head_.Send(Type::kJoined, Encode(exporter));
+}
+
 void Node::OnBlock(tree::BlockMessage block) {
   blocks_.PassOn(std::move(block));
   RunBlocks();
@@ -117,6 +122,7 @@ double Node::SentBytes() const {
 void Node::Sample(Nanos time, Extent extent) {
   recorder_.sampler().SetDaemon(DescribeDaemon());
   if (recorder_.Sample(time, extent)) schema_changed_ = true;
+  application_.RecordPast(recorder_);
   for (std::string& note : recorder_.sampler().TakeNotes()) Note(std::move(note));
 }
 

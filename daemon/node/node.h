@@ -24,6 +24,7 @@
 #include <string>
 
 #include "core/config.h"
+#include "core/socket_file.h"
 #include "daemon/launch_message.h"
 #include "daemon/link/libfabric/lazy_fabric.h"
 #include "daemon/link/link.h"
@@ -75,8 +76,10 @@ class Node final : private HeadLink::Owner,
        std::function<void()> done);
   ~Node();
 
-  // The socket for the application, if the launcher has made it. First.
-  void TakeAppSocket(UniqueFd listener) { application_.TakeSocket(std::move(listener)); }
+  // The sockets for the application, as far as the launcher has made them. First.
+  void TakeSockets(UniqueFd application, SocketFile proxy) {
+    application_.TakeSockets(std::move(application), std::move(proxy));
+  }
   // Takes the first sample and starts ticking; registers with the head over the network, or over a
   // control link that needs no proof (head and node in one process).
   void ConnectToHead();
@@ -125,6 +128,7 @@ class Node final : private HeadLink::Owner,
   bool BecomeHead() override;
   void Note(std::string text) override;
   bool Ask(const tree::AskMessage& ask) override;
+  void OnJoined(const tree::JoinedMessage& exporter) override;
 
   // The way up.
   void UseLink(tree::Link* link, bool tell_former);
@@ -213,6 +217,7 @@ class Node final : private HeadLink::Owner,
   Loop::TimerId blocks_limit_timer_ = 0;
 
   tree::Bye bye_;
+  tree::Exits exits_;
   Nanos started_ = 0;       // monotonic
   Nanos finish_began_ = 0;  // monotonic
   bool last_word_ = false;  // the rest of the frames and the goodbye are sent

@@ -16,6 +16,7 @@ void Node::OnTask(uint32_t rank, pid_t pid) {
   if (state_ != State::kRunning) return;
   tasks_.Add(rank, pid);
   suspension_.Add(rank, pid);
+  application_.AddTask(rank, pid);
 }
 
 void Node::OnTaskExit(uint32_t rank, int wait_status) {
@@ -24,6 +25,12 @@ void Node::OnTaskExit(uint32_t rank, int wait_status) {
   ++bye_.tasks_ended;
   if ((wait_status & 0x7f) != 0) ++bye_.tasks_killed;
   bye_.exit_status = std::max(bye_.exit_status, wait_status);
+  if (wait_status == 0) return;
+  if (exits_.list.size() < kMaxTaskExits) {
+    exits_.list.push_back({rank, wait_status});
+  } else {
+    ++exits_.left_out;
+  }
 }
 
 void Node::Finish(bool launcher_gone) {
@@ -37,6 +44,7 @@ void Node::Finish(bool launcher_gone) {
   LookAtClock();
   bye_.ended = static_cast<uint64_t>(clock_.Of(now));
   finish_began_ = Clock::System().Monotonic();
+  application_.CloseProxy();
   // The last word has values of all sources, but not as a tick of which other nodes have less.
   TakeDueTick(now);
   Sample(now, Extent::kAll);
@@ -92,6 +100,7 @@ void Node::SendBye() {
   bye_.cpu_seconds = OwnCpuSeconds();
   bye_.memory_bytes = OwnPrivateBytes();
   bye_.bytes_sent = SentBytes();
+  if (!exits_.list.empty()) head_.Send(Type::kExits, Encode(exits_));
   head_.Send(Type::kBye, Encode(bye_));  // or when it is there again
 }
 
@@ -120,6 +129,7 @@ void Node::End() {
              uplink_.frames_delivered() ? "acknowledged" : "not acknowledged",
              bye_acked_ ? "acknowledged" : "not acknowledged");
   state_ = State::kDone;
+  application_.CloseProxy();
   loop_.Cancel(tick_timer_);
   loop_.Cancel(finish_timer_);
   loop_.Cancel(reach_timer_);

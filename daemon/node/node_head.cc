@@ -45,11 +45,17 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
       return;
     case Type::kDerive:
       if (auto wanted = alarms::DecodeDerived(payload); wanted.ok()) {
+        std::erase_if(*wanted, [this](const alarms::Derived& one) {
+          const std::string* host = one.tags.Find(alarms::kHostTag);
+          return host != nullptr && *host != launch_.host;
+        });
         recorder_.Derive(*std::move(wanted));
       }
       return;
     case Type::kJoin:
       return application_.Join(payload);
+    case Type::kUnjoin:
+      return application_.Unjoin(payload);
     case Type::kPush:
       return application_.TakePushed(payload);
     case Type::kBudget: {

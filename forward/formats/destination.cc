@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <charconv>
 
+#include "core/text/hash.h"
+
 namespace sonde::forward {
 namespace {
 
@@ -168,13 +170,6 @@ Status SetOption(std::string_view key, std::string_view value, Destination& out)
           "or label.NAME="};
 }
 
-// FNV-1a.
-uint64_t Hash(std::string_view text) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 }  // namespace
 
 // How samples are sent (batch, secrets) makes no difference; written to disk: never to change.
@@ -185,7 +180,7 @@ std::string Destination::Id() const {
   for (const auto& [key, value] : labels.pairs()) text += fmt::format(" {}={}", key, value);
   for (const std::string& glob : nodes) text += " node=" + glob;
   if (since != 0 || until != INT64_MAX) text += fmt::format(" {}-{}", since, until);
-  return fmt::format("{:016x}", Hash(text));
+  return fmt::format("{:016x}", Fnv1a64(text));
 }
 
 std::string_view SuffixOf(Protocol protocol) {

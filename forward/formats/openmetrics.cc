@@ -24,7 +24,7 @@ Status ForEachSample(const Archive& archive, const ProfileEntry& entry,
                      const Destination& destination, const OnSample& f) {
   using Lines = std::vector<std::unique_ptr<Line>>;
   std::map<std::tuple<uint32_t, std::string, uint64_t>, Lines> known;
-  StepNumbers numbers;
+  StepNumbers numbers(entry.job.presence);
   std::vector<double> row_numbers;
   RowsWanted wanted;
   wanted.end = destination.until;
@@ -64,10 +64,11 @@ Status WriteFamily(const std::string& name, Family& family, const TextSink& sink
     ++written.series;
     std::stable_sort(samples.begin(), samples.end(),
                      [](const Sample& a, const Sample& b) { return a.time < b.time; });
-    int64_t before = INT64_MIN;
-    for (const Sample& sample : samples) {
+    // Of samples in one millisecond the last one counts, as in answers to queries.
+    for (size_t i = 0; i < samples.size(); ++i) {
+      const Sample& sample = samples[i];
       const int64_t millis = ToMillis(sample.time);
-      if (std::exchange(before, millis) == millis) continue;
+      if (i + 1 < samples.size() && ToMillis(samples[i + 1].time) == millis) continue;
       ++written.samples;
       out += family.sample;
       out += labels;

@@ -80,7 +80,8 @@ class Table {
         to_(to),
         sink_(sink),
         on_samples_(on_samples),
-        values_(values) {}
+        values_(values),
+        numbers_(entry.job.presence) {}
 
   Result<Written> Write();
 

@@ -24,6 +24,7 @@ struct SitePolicy {
   bool monitor_steps = true;
   bool monitor_batch = true;
   bool monitor_interactive = false;
+  bool proxy_socket = true;
 };
 
 // Whether slurmstepd, which is root, opens perf events of the step's tasks. kNever forbids the

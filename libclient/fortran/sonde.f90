@@ -23,7 +23,7 @@ module sonde
 
   public :: sonde_metric_t, sonde_tag_t
   public :: sonde_counter, sonde_gauge, sonde_histogram, sonde_recorded
-  public :: sonde_set, sonde_set_at, sonde_add, sonde_observe
+  public :: sonde_set, sonde_set_at, sonde_set_past, sonde_add, sonde_observe
   public :: sonde_annotate, sonde_phase_begin, sonde_phase_end, sonde_figure
   public :: sonde_init, sonde_finalize, sonde_status, sonde_message, sonde_error
 
@@ -104,6 +104,13 @@ module sonde
       real(c_double), value :: value
       integer(c_int64_t), value :: time_ns
     end subroutine
+    function c_set_past(metric, value, time_ns) bind(c, name="sonde_set_past") result(code)
+      import :: c_ptr, c_double, c_int64_t, c_int
+      type(c_ptr), value :: metric
+      real(c_double), value :: value
+      integer(c_int64_t), value :: time_ns
+      integer(c_int) :: code
+    end function
     function c_annotate(text) bind(c, name="sonde_annotate") result(code)
       import :: c_char, c_int
       character(kind=c_char), dimension(*), intent(in) :: text
@@ -258,6 +265,16 @@ contains
     real(c_double), intent(in) :: value
     integer(c_int64_t), intent(in) :: time_ns
     call c_set_at(metric%handle, value, time_ns)
+  end subroutine
+
+  ! A value that a gauge had at a time that has passed, nanoseconds since 1970 UTC: recorded at that
+  ! time's tick, whatever is set at other times.
+  subroutine sonde_set_past(metric, value, time_ns)
+    type(sonde_metric_t), intent(in) :: metric
+    real(c_double), intent(in) :: value
+    integer(c_int64_t), intent(in) :: time_ns
+    integer(c_int) :: code
+    code = c_set_past(metric%handle, value, time_ns)
   end subroutine
 
   subroutine add_one(metric)

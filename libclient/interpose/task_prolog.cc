@@ -39,7 +39,7 @@ bool RunsSlurmstepd(pid_t pid) {
 
 // Functions of string_view that may throw would need the C++ library.
 bool IsOurs(const char* entry, size_t size) {
-  for (const std::string_view ours : {preload::kClient, preload::kMpi, preload::kIo}) {
+  for (const std::string_view ours : preload::kAll) {
     if (size <= ours.size()) continue;
     const char* const end = entry + size - ours.size();
     if (end[-1] == '/' && memcmp(end, ours.data(), ours.size()) == 0) return true;

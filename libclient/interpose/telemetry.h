@@ -1,4 +1,5 @@
-// How the interposers, libsonde-mpi.so and libsonde-io.so, use libsonde and the clock.
+// How the interposers, libsonde-mpi.so, libsonde-io.so and libsonde_functions.so, use libsonde and
+// the clock.
 //
 // libsonde is not linked but referred to weakly: it is preloaded beside an interposer, or linked by
 // the application. Without it an interposer forwards every call, and loading it never fails for
@@ -12,11 +13,13 @@
 #pragma weak sonde_counter
 #pragma weak sonde_gauge
 #pragma weak sonde_histogram
+#pragma weak sonde_annotate
 #pragma weak sonde_add_slow_
 #pragma weak sonde_observe_slow_
 #pragma weak sonde_thread_
 #pragma weak sonde_inside_
 
+#include "libclient/interpose/call_metrics.h"
 #include "libclient/interpose/ticks.h"
 #include "libclient/sonde.h"
 
@@ -49,6 +52,15 @@ bool Wanted(const char* library);
 
 // The step's level as the environment tells it, 4 if it does not.
 int StepLevel();
+
+// Registers one; the caller is in a Visit. NULL if libsonde refuses it.
+inline sonde_metric_t* Counter(const CallMetric& metric, const sonde_tag_t* tags, size_t count) {
+  return sonde_counter(metric.name, metric.unit, metric.help, 0, tags, count);
+}
+inline sonde_metric_t* Histogram(const CallMetric& metric, const sonde_tag_t* tags, size_t count) {
+  if (&sonde_histogram == nullptr) return nullptr;
+  return sonde_histogram(metric.name, metric.unit, metric.help, 0, tags, count);
+}
 
 // Whole numbers below 2^53; nothing happens for NULL.
 inline void Add(sonde_metric_t* counter, uint64_t value) {

@@ -1,12 +1,12 @@
 #include "libclient/io/filesystems.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "libclient/interpose/keep_errno.h"
 #include "libclient/io/mounts.h"
 
 namespace sonde::io {
@@ -20,18 +20,8 @@ namespace {
 // Filesystem::state; 0 while it is looked up.
 constexpr uint8_t kCounted = 1, kIgnored = 2;
 
+using interpose::KeepErrno;
 using interpose::Visit;
-
-class KeepErrno {
- public:
-  KeepErrno() : value_(errno) {}
-  ~KeepErrno() { errno = value_; }
-  KeepErrno(const KeepErrno&) = delete;
-  KeepErrno& operator=(const KeepErrno&) = delete;
-
- private:
-  int value_;
-};
 
 // By the system calls: the library's functions are interposed.
 bool Stat(const char* path, struct stat* info) {
@@ -169,13 +159,8 @@ bool Register(Filesystem& filesystem, Api api, Operation operation) {
                               {"mountpoint", filesystem.mount},
                               {"operation", kOperationNames[operation]}};
   Counters& counters = filesystem.counters[api][operation];
-  counters.calls = sonde_counter("io_calls_total", "1",
-                                 "Calls of functions for files. Tags api, fstype, mountpoint, "
-                                 "operation.",
-                                 0, tags, 4);
-  counters.seconds =
-      sonde_counter("io_seconds_total", "seconds",
-                    "Time spent in them. Tags api, fstype, mountpoint, operation.", 0, tags, 4);
+  counters.calls = interpose::Counter(interpose::kIoCalls, tags, 4);
+  counters.seconds = interpose::Counter(interpose::kIoSeconds, tags, 4);
   if (counters.calls == nullptr && sonde_init() != SONDE_OK) {
     // No daemon: from now on calls are passed on at once.
     __atomic_store_n(&state, State::kOff, __ATOMIC_RELEASE);
@@ -183,16 +168,9 @@ bool Register(Filesystem& filesystem, Api api, Operation operation) {
   }
   if (operation == kRead || operation == kWrite) {
     const bool read = operation == kRead;
-    counters.bytes = sonde_counter(read ? "io_read_bytes_total" : "io_written_bytes_total", "bytes",
-                                   read ? "Bytes read from files. Tags api, fstype, mountpoint."
-                                        : "Bytes written to files. Tags api, fstype, mountpoint.",
-                                   0, tags, 3);
-    if (&sonde_histogram != nullptr) {
-      counters.sizes = sonde_histogram("io_size_bytes", "bytes",
-                                       "Bytes that one call moved. Tags api, fstype, mountpoint, "
-                                       "operation.",
-                                       0, tags, 4);
-    }
+    counters.bytes =
+        interpose::Counter(read ? interpose::kIoReadBytes : interpose::kIoWrittenBytes, tags, 3);
+    counters.sizes = interpose::Histogram(interpose::kIoSizeBytes, tags, 4);
   }
   __atomic_store_n(&counters.ready, true, __ATOMIC_RELEASE);
   return true;

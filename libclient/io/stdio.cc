@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "libclient/interpose/keep_errno.h"
 #include "libclient/io/call.h"
 
 namespace sonde::io {
@@ -16,10 +17,8 @@ namespace {
 // fileno() sets errno for a stream without a descriptor.
 int Descriptor(FILE* stream) {
   if (stream == nullptr) return -1;
-  const int error = errno;
-  const int fd = fileno_unlocked(stream);
-  errno = error;
-  return fd;
+  const interpose::KeepErrno keep;
+  return fileno_unlocked(stream);
 }
 
 Filesystem* ForStream(FILE* stream) {

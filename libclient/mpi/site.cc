@@ -75,39 +75,21 @@ void Prepare(Site& site) {
   const sonde_tag_t tags[] = {{"class", ClassName(site.kind)}, {"function", site.name}};
   const size_t count = by_function ? 2 : 1;
   const bool io = site.kind == Class::Io;
-  site.calls = sonde_counter("mpi_calls_total", "1",
-                             "Calls of MPI functions. Tags class, function.", 0, tags, count);
-  site.seconds =
-      sonde_counter("mpi_seconds_total", "seconds",
-                    "Time spent in MPI functions. Tags class, function.", 0, tags, count);
+  site.calls = interpose::Counter(interpose::kMpiCalls, tags, count);
+  site.seconds = interpose::Counter(interpose::kMpiSeconds, tags, count);
   if (Waits(site.kind)) {
-    site.wait_seconds = sonde_counter(
-        "mpi_wait_seconds_total", "seconds",
-        "Time in functions that wait for other ranks: completion, probes, barriers, blocking "
-        "receives. Tags class, function.",
-        0, tags, count);
+    site.wait_seconds = interpose::Counter(interpose::kMpiWaitSeconds, tags, count);
   }
   if (site.sends) {
-    site.sent = sonde_counter(io ? "mpi_io_written_bytes_total" : "mpi_sent_bytes_total", "bytes",
-                              io ? "Bytes written by MPI-IO. Tags class, function."
-                                 : "Bytes that MPI functions were given to send. Tags class, "
-                                   "function.",
-                              0, tags, count);
-    if (&sonde_histogram != nullptr) {
-      // By class alone: a histogram takes 20 KiB of each thread.
-      site.sizes = sonde_histogram(io ? "mpi_io_write_bytes" : "mpi_message_bytes", "bytes",
-                                   io ? "Sizes of MPI-IO's writes. Tag class."
-                                      : "Sizes of what one call was given to send. Tag class.",
-                                   0, tags, 1);
-    }
+    site.sent = interpose::Counter(io ? interpose::kMpiIoWrittenBytes : interpose::kMpiSentBytes,
+                                   tags, count);
+    // By class alone.
+    site.sizes = interpose::Histogram(
+        io ? interpose::kMpiIoWriteBytes : interpose::kMpiMessageBytes, tags, 1);
   }
   if (site.receives) {
-    site.received = sonde_counter(
-        io ? "mpi_io_read_bytes_total" : "mpi_received_bytes_total", "bytes",
-        io ? "Bytes read by MPI-IO. Tags class, function."
-           : "Bytes that MPI functions received, for a call that does not wait the bytes it has "
-             "room for. Tags class, function.",
-        0, tags, count);
+    site.received = interpose::Counter(
+        io ? interpose::kMpiIoReadBytes : interpose::kMpiReceivedBytes, tags, count);
   }
   __atomic_store_n(&site.ready, true, __ATOMIC_RELEASE);
 }
@@ -135,10 +117,8 @@ void Begin() {
     const Visit visit;
     if (sonde_init() != SONDE_OK) return;
     by_function = interpose::StepLevel() >= 4;
-    share.metric = sonde_gauge("mpi_time_ratio", "1",
-                               "Share of the time since MPI_Init that was spent in MPI, by the "
-                               "thread that called MPI_Init.",
-                               0, nullptr, 0);
+    share.metric = sonde_gauge(interpose::kMpiTimeRatio.name, interpose::kMpiTimeRatio.unit,
+                               interpose::kMpiTimeRatio.help, 0, nullptr, 0);
   }
   FindQuestions();
   thread.main = true;

@@ -1,5 +1,8 @@
 #include "libclient/python/check.h"
 
+#include <cmath>
+#include <limits>
+
 #include "core/text/names.h"
 
 namespace sonde::python {
@@ -9,6 +12,15 @@ namespace {
 Ref TypeName(PyObject* object) {
   return Ref(PyObject_GetAttrString(reinterpret_cast<PyObject*>(Py_TYPE(object)), "__name__"));
 }
+
+constexpr char kKeyExpected[] = "1 to 128 letters, digits or '_', the first no digit";
+constexpr char kValueExpected[] = "1 to 128 bytes of text without control characters";
+constexpr char kTagsExpected[] = "a dict such as {'kind': 'read'}";
+constexpr char kUnitExpected[] =
+    "a unit such as 'seconds', 'bytes' or '1', at most 128 bytes without control characters";
+constexpr char kHelpExpected[] = "one line of at most 512 bytes without control characters";
+
+}  // namespace
 
 bool WrongType(const char* what, const char* expected, PyObject* object) {
   const Ref type = TypeName(object);
@@ -20,15 +32,6 @@ bool WrongText(const char* what, PyObject* object, const char* expected) {
   PyErr_Format(PyExc_ValueError, "%s %R: expected %s", what, object, expected);
   return false;
 }
-
-constexpr char kKeyExpected[] = "1 to 128 letters, digits or '_', the first no digit";
-constexpr char kValueExpected[] = "1 to 128 bytes of text without control characters";
-constexpr char kTagsExpected[] = "a dict such as {'kind': 'read'}";
-constexpr char kUnitExpected[] =
-    "a unit such as 'seconds', 'bytes' or '1', at most 128 bytes without control characters";
-constexpr char kHelpExpected[] = "one line of at most 512 bytes without control characters";
-
-}  // namespace
 
 Ref NewRef(PyObject* object) {
   Py_XINCREF(object);
@@ -57,6 +60,12 @@ bool Text::View() {
   if (!bytes_ || PyBytes_AsStringAndSize(bytes_.get(), &data, &size) != 0) return false;
   view_ = std::string_view(data, static_cast<size_t>(size));
   return true;
+}
+
+bool Text::TakeWhole(PyObject* object, const char* what) {
+  if (!Take(object, what)) return false;
+  const bool whole = view_.find('\0') == std::string_view::npos;
+  return whole || WrongText(what, object, "text without a NUL");
 }
 
 bool Text::TakeOptional(PyObject* object, const char* what) {
@@ -118,6 +127,19 @@ bool TakeTime(PyObject* object, int64_t* time_ns) {
   }
   *time_ns = PyLong_AsLongLong(object);
   return *time_ns != -1 || PyErr_Occurred() == nullptr;
+}
+
+bool TakeTimeout(PyObject* object, int* timeout_ms) {
+  *timeout_ms = -1;
+  if (object == Py_None) return true;
+  double seconds;
+  if (!TakeNumber(object, "the timeout", &seconds)) return false;
+  if (std::isnan(seconds)) return WrongText("the timeout", object, "seconds, or None for ever");
+  // Up to the next: who waits a little must not wait for nothing.
+  const double ms = seconds * 1000 + 0.999;
+  constexpr int kMost = std::numeric_limits<int>::max();
+  *timeout_ms = ms < 0 ? 0 : ms < kMost ? static_cast<int>(ms) : kMost;
+  return true;
 }
 
 bool Tags::TakePair(PyObject* pair, size_t i) {

@@ -56,8 +56,29 @@ class Unlocked {
   Unlocked& operator=(const Unlocked&) = delete;
 
  private:
-  PyThreadState* const state_;
+  friend class Locked;
+  PyThreadState* state_;
 };
+
+// Runs Python in the midst of that, when libsonde calls back. The call comes in the thread that
+// waits, so its own state goes on, in whichever interpreter it belongs to: PyGILState_Ensure()
+// would take the main interpreter's.
+class Locked {
+ public:
+  explicit Locked(Unlocked* unlocked) : unlocked_(unlocked) {
+    PyEval_RestoreThread(unlocked_->state_);
+  }
+  ~Locked() { unlocked_->state_ = PyEval_SaveThread(); }
+  Locked(const Locked&) = delete;
+  Locked& operator=(const Locked&) = delete;
+
+ private:
+  Unlocked* const unlocked_;
+};
+
+// Set an exception that says what was expected, and give false.
+bool WrongType(const char* what, const char* expected, PyObject* object);
+bool WrongText(const char* what, PyObject* object, const char* expected);
 
 // A str as UTF-8.
 class Text {
@@ -68,6 +89,9 @@ class Text {
   bool TakeAny(PyObject* object, const char* what);
   // As Take, but None stays empty.
   bool TakeOptional(PyObject* object, const char* what);
+  // As Take, but a text with a NUL, which would end the C string, is refused.
+  bool TakeWhole(PyObject* object, const char* what);
+  PyObject* bytes() const { return bytes_.get(); }  // borrowed; what the others point to
   std::string_view view() const { return view_; }
   const char* c_str() const { return view_.data(); }  // nullptr if empty
 
@@ -86,6 +110,9 @@ bool TakePhase(PyObject* object, Text* name);
 bool TakeLevel(PyObject* object, int* level);
 bool TakeNumber(PyObject* object, const char* what, double* number);
 bool TakeTime(PyObject* object, int64_t* time_ns);
+// Seconds to wait at most, or None for ever, as -1. What is too long for an int becomes its
+// maximum.
+bool TakeTimeout(PyObject* object, int* timeout_ms);
 
 // The tags of a metric.
 class Tags {

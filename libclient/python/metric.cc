@@ -41,13 +41,28 @@ PyObject* Set(PyObject* self, PyObject* value) {
   Py_RETURN_NONE;
 }
 
-PyObject* SetAt(PyObject* self, PyObject* args) {
-  PyObject *value = nullptr, *time = nullptr;
-  double number;
+// A value and its time.
+struct Timed {
+  double value;
   int64_t time_ns;
-  if (!PyArg_UnpackTuple(args, "set_at", 2, 2, &value, &time)) return nullptr;
-  if (!TakeNumber(value, "Gauge.set_at()", &number) || !TakeTime(time, &time_ns)) return nullptr;
-  sonde_set_at(Target(self), number, time_ns);
+};
+bool TakeTimed(PyObject* args, const char* name, const char* function, Timed* timed) {
+  PyObject *value = nullptr, *time = nullptr;
+  return PyArg_UnpackTuple(args, name, 2, 2, &value, &time) != 0 &&
+         TakeNumber(value, function, &timed->value) && TakeTime(time, &timed->time_ns);
+}
+
+PyObject* SetAt(PyObject* self, PyObject* args) {
+  Timed timed;
+  if (!TakeTimed(args, "set_at", "Gauge.set_at()", &timed)) return nullptr;
+  sonde_set_at(Target(self), timed.value, timed.time_ns);
+  Py_RETURN_NONE;
+}
+
+PyObject* SetPast(PyObject* self, PyObject* args) {
+  Timed timed;
+  if (!TakeTimed(args, "set_past", "Gauge.set_past()", &timed)) return nullptr;
+  sonde_set_past(Target(self), timed.value, timed.time_ns);
   Py_RETURN_NONE;
 }
 
@@ -160,6 +175,9 @@ PyMethodDef gauge_methods[] = {
     {"set_at", &SetAt, METH_VARARGS,
      "set_at($self, value, time_ns, /)\n--\n\n"
      "A value measured at a time of its own, as of time.time_ns()."},
+    {"set_past", &SetPast, METH_VARARGS,
+     "set_past($self, value, time_ns, /)\n--\n\n"
+     "A value that it had at a time that has passed, recorded at that time's tick."},
     {"add", &GaugeAdd, METH_O, "add($self, value, /)\n--\n\nAdds a number of either sign."},
     {"__reduce__", &Reduce, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr}};

@@ -7,6 +7,7 @@
 #include "libclient/python/check.h"
 #include "libclient/python/metric.h"
 #include "libclient/python/python.h"
+#include "libclient/python/query.h"
 
 namespace sonde::python {
 namespace {
@@ -111,7 +112,7 @@ State* StateOf(PyObject* module) { return static_cast<State*>(PyModule_GetState(
 int Execute(PyObject* module) {
   State* const state = StateOf(module);
   state->metrics = PyDict_New();
-  return state->metrics != nullptr && AddTypes(module, state) ? 0 : -1;
+  return state->metrics != nullptr && AddTypes(module, state) && AddConnection(module) ? 0 : -1;
 }
 
 int Traverse(PyObject* module, visitproc visit, void* arg) {

@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <map>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "profiles/archive/shared_db.h"
@@ -18,7 +20,7 @@
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_reader.h"
 #include "profiles/records/records.h"
-#include "profiles/records/select.h"
+#include "profiles/select/select.h"
 #include "profiles/upkeep/open_db.h"
 #include "profiles/upkeep/retention.h"
 
@@ -45,6 +47,13 @@ bool IsMeant(const JobDescription& job, const JobStep& id) {
 bool RunsOn(const JobDescription& job, const std::string& host) {
   return host.empty() || std::any_of(job.nodes.begin(), job.nodes.end(),
                                      [&](const NodeInfo& node) { return node.host == host; });
+}
+
+// Whether a step passes the filters, except those of its begin.
+bool Passes(const JobDescription& job, const Card& card, const Selection& selection) {
+  const auto on_node = [&](const std::string& host) { return RunsOn(job, host); };
+  return RunsOn(job, selection.node) && Matches(card, selection) && Lasts(card, selection) &&
+         Finds(card, job.id, selection, on_node);
 }
 
 bool HasProfile(leveldb::DB& db, const JobDescription& job) {
@@ -177,53 +186,73 @@ Result<std::vector<ProfileEntry>> Archive::ListWithRunning(size_t limit) const {
 }
 
 Result<std::vector<ListedProfile>> Archive::Select(const Selection& selection, Nanos now) const {
+  Result<SelectedPage> page = SelectSome(selection, now, false);
+  if (!page.ok()) return page.status();
+  return std::move(page->profiles);
+}
+
+Result<SelectedPage> Archive::SelectPage(const Selection& selection, Nanos now) const {
+  return SelectSome(selection, now, true);
+}
+
+Result<SelectedPage> Archive::SelectSome(const Selection& selection, Nanos now, bool count) const {
   const auto scanned = ScanLive(db_->paths);  // first, as in List
   if (!scanned.ok()) return scanned.status();
-  const std::vector<LiveStep>& live = *scanned;
   const auto refreshed = Refreshed();
   if (!refreshed.ok()) return refreshed.status();
   const auto& current = *refreshed;
-  // Some of the profiles in db/ may run again in live/.
-  Selection wanted = selection;
-  wanted.limit += std::min(live.size(), SIZE_MAX - wanted.limit);
-  SelectedList stored(wanted, now);
-  if (current && !current->snapshot.damage.empty()) {
-    SelectOneByOne(*current->get(), wanted, stored);
-  } else if (current) {
-    SONDE_RETURN_IF_ERROR(SelectFrom(*current->get(), wanted, stored, db_->damage));
-  }
   std::map<std::string, bool> from_live;  // and whether it runs
+  uint64_t in_both = 0;
   SelectedList list(selection, now);
   Card card;
-  for (const LiveStep& step : live) {
-    if (!step.running && current && HasProfile(*current->get(), step.job)) continue;
+  for (const LiveStep& step : *scanned) {
+    const bool stored = current && HasProfile(*current->get(), step.job);
+    if (!step.running && stored) continue;
     const auto [known, is_new] = from_live.try_emplace(step.key, step.running);
     known->second |= step.running;
-    if (!is_new || step.job.start < selection.since || step.job.start > selection.until ||
-        !RunsOn(step.job, selection.node)) {
-      continue;
-    }
+    if (!is_new) continue;
+    if (stored) ++in_both;
+    if (step.job.start < selection.since || step.job.start > selection.until) continue;
     Profile bare;
     bare.job = step.job;
     const auto profile = Load(step.key);
     const std::string made = MakeCard(profile.ok() ? *profile : bare, 0, now);
     SONDE_RETURN_IF_ERROR(DecodeCard(made, card));
-    if (Matches(card, selection) && Lasts(card, selection))
+    if (Passes(step.job, card, selection)) {
       list.Add(step.key, made, card, step.job.start);
+    }
   }
+  SelectedPage page;
+  page.found = list.found();
+  // Where nothing is filtered, how many there are is noted.
+  std::optional<uint64_t> noted;
+  if (count && current && !HasFilters(selection)) {
+    const Result<ProfileTotals> totals = ReadTotals(*current->get());
+    if (totals.ok()) noted = totals->profiles - std::min(in_both, totals->profiles);
+  }
+  SelectedList stored(selection, now, count && !noted);
+  std::set<std::string, std::less<>> in_live;
+  for (const auto& [key, running] : from_live) in_live.insert(key);
+  stored.Skip(std::move(in_live));
+  if (current && !current->snapshot.damage.empty()) {
+    SelectOneByOne(*current->get(), selection, stored);
+  } else if (current) {
+    SONDE_RETURN_IF_ERROR(SelectFrom(*current->get(), selection, stored, db_->damage));
+  }
+  page.found += noted.value_or(stored.found());
   for (const Selected& one : stored.Take()) {
-    if (from_live.contains(one.key)) continue;
     SONDE_RETURN_IF_ERROR(DecodeCard(one.card, card));
     list.Add(one.key, one.card, card, one.start);
   }
-  std::vector<ListedProfile> all;
-  for (Selected& one : list.Take()) {
+  std::vector<Selected> taken = list.Take();
+  for (size_t i = selection.offset; i < taken.size(); ++i) {
+    Selected& one = taken[i];
     const auto found = from_live.find(one.key);
     const bool is_live = found != from_live.end();
-    all.push_back(
+    page.profiles.push_back(
         {std::move(one.key), std::move(one.card), one.start, is_live, is_live && found->second});
   }
-  return all;
+  return page;
 }
 
 Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {

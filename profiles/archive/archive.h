@@ -59,6 +59,12 @@ struct ListedProfile {
   bool running = false;  // and its head holds it
 };
 
+// A part of what a selection gives, and how many there are in all.
+struct SelectedPage {
+  std::vector<ListedProfile> profiles;
+  uint64_t found = 0;
+};
+
 class Archive {
  public:
   // Changes nothing: steps that wait in live/ stay there, nothing is locked, and others can write
@@ -82,8 +88,11 @@ class Archive {
   Result<std::vector<ProfileEntry>> List(size_t limit = SIZE_MAX) const;
   // The newest `limit`, and all that run, however many began after them. Newest first.
   Result<std::vector<ProfileEntry>> ListWithRunning(size_t limit) const;
-  // Profiles that the selection (records/select.h) asks for, in order; `now` ends running steps.
+  // Profiles that the selection (select/selection.h) asks for, in order; `now` ends running steps.
   Result<std::vector<ListedProfile>> Select(const Selection& selection, Nanos now) const;
+  // The same, and how many there are; for that the cards of all are read, unless nothing is
+  // filtered.
+  Result<SelectedPage> SelectPage(const Selection& selection, Nanos now) const;
   // Every profile of a job or step: a requeued job has several. An array or het job has those of
   // its tasks or components, which ARRAY_TASK names as well. Newest first.
   Result<std::vector<ProfileEntry>> Find(const JobStep& id) const;
@@ -123,6 +132,8 @@ class Archive {
   template <typename T>
   Result<T> WithReader(const std::string& key,
                        const std::function<Result<T>(const ProfileReader&)>& f) const;
+
+  Result<SelectedPage> SelectSome(const Selection& selection, Nanos now, bool count) const;
 
   // db/ as it is now; nullptr if there is none. Its damage is told.
   Result<std::shared_ptr<const OpenedDb>> Refreshed() const;

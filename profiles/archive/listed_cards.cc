@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "profiles/records/select.h"
+#include "profiles/select/select.h"
 
 namespace sonde {
 namespace {

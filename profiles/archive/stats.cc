@@ -10,7 +10,7 @@
 #include "profiles/disk/archive_dir.h"
 #include "profiles/json/writer.h"
 #include "profiles/records/card.h"
-#include "profiles/records/select.h"
+#include "profiles/select/select.h"
 
 namespace sonde {
 uint64_t BytesBelow(const std::string& directory) {

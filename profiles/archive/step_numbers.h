@@ -2,7 +2,7 @@
 // value by the metric's reduction, then its percentiles if the metric declares its spread.
 //
 // Counters never fall (series/query/counter_total.h). So rows have to come in the order of time,
-// from the first row on.
+// from the first row on; `presence` is the description's.
 //
 // Thread safety: one thread at a time.
 #pragma once
@@ -11,6 +11,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "profiles/archive/archive.h"
@@ -30,6 +31,10 @@ class StepNumbers {
   };
   static std::vector<Number> NumbersOf(const Schema& schema);
 
+  explicit StepNumbers(std::vector<PresenceRun> presence) : presence_(std::move(presence)) {}
+  // Of a step that goes on.
+  void SetPresence(std::vector<PresenceRun> presence) { presence_ = std::move(presence); }
+
   // Fills `out` with a number for each of NumbersOf; NaN: nothing was measured.
   void Add(const StoredRow& row, std::vector<double>& out);
 
@@ -40,6 +45,8 @@ class StepNumbers {
   };
   const Shape& ShapeOf(const Schema::Ptr& schema);
 
+  std::vector<PresenceRun> presence_;
+  RowNodes nodes_;
   std::map<uint64_t, Shape> shapes_;  // by the schema's id
   std::map<std::string, CounterTotal> totals_;
   std::vector<double> columns_;

@@ -77,15 +77,19 @@ Axis AxisOf(const std::vector<const Profile*>& profiles, const std::vector<Nanos
 }
 
 Result<BinnedRun> ReadBins(const Archive& archive, const ProfileEntry& entry, Nanos zero,
-                           const Axis& axis) {
+                           const Axis& axis, WantedMetrics& metrics) {
   std::map<std::string, Filling> all;
   std::map<uint64_t, std::vector<Filling*>> columns;  // by schema
-  StepNumbers numbers;
+  StepNumbers numbers(entry.job.presence);
   std::vector<double> row;
   const auto columns_of = [&](const Schema& schema) -> const std::vector<Filling*>& {
     const auto [at, is_new] = columns.try_emplace(schema.id());
     if (!is_new) return at->second;
     for (const StepNumbers::Number& number : StepNumbers::NumbersOf(schema)) {
+      if (metrics.wanted && !metrics.wanted(number.series.metric)) {
+        at->second.push_back(nullptr);
+        continue;
+      }
       Filling& filling =
           all[SeriesName(number.series.metric.name + number.suffix, number.series.tags)];
       if (filling.weights.empty()) {
@@ -94,14 +98,23 @@ Result<BinnedRun> ReadBins(const Archive& archive, const ProfileEntry& entry, Na
       }
       at->second.push_back(&filling);
     }
+    const auto is_none = [](const Filling* filling) { return filling == nullptr; };
+    if (std::all_of(at->second.begin(), at->second.end(), is_none)) {
+      metrics.without.insert(schema.id());
+    }
     return at->second;
   };
+  RowsWanted rows;
+  rows.stream = [&](uint32_t, const std::string&, const BlockInfo& info) {
+    return !metrics.without.contains(info.schema_id);
+  };
   SONDE_RETURN_IF_ERROR(
-      archive.ReadRows(entry.key, SeriesScope::kReduced, {}, [&](const StoredRow& stored) {
-        numbers.Add(stored, row);
+      archive.ReadRows(entry.key, SeriesScope::kReduced, rows, [&](const StoredRow& stored) {
         const auto& fillings = columns_of(*stored.schema);
+        if (metrics.without.contains(stored.schema->id())) return Status();
+        numbers.Add(stored, row);
         for (size_t i = 0; i < fillings.size(); ++i) {
-          fillings[i]->Add(stored.time(), row[i], zero, axis);
+          if (fillings[i] != nullptr) fillings[i]->Add(stored.time(), row[i], zero, axis);
         }
         return Status();
       }));

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,9 +41,15 @@ struct BinnedSeries {
   bool PerSecond() const { return IsCounting(series.metric.type); }
 };
 using BinnedRun = std::map<std::string, BinnedSeries>;  // by series' names
+// Which metrics are read, and what one run taught about the next: blocks whose schemas have none of
+// them are not decoded.
+struct WantedMetrics {
+  std::function<bool(const Metric&)> wanted;  // nullptr: all
+  std::set<uint64_t> without;                 // schemas' ids
+};
 // Reads the run's reduced series.
 Result<BinnedRun> ReadBins(const Archive& archive, const ProfileEntry& entry, Nanos zero,
-                           const Axis& axis);
+                           const Axis& axis, WantedMetrics& metrics);
 
 // The sum of all series of a metric.
 std::vector<double> SumOf(const BinnedRun& run, std::string_view metric);

@@ -1,166 +1,56 @@
 #include "profiles/compare/compare.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <functional>
-#include <unordered_map>
+#include <set>
 #include <utility>
 
-#include "profiles/model/moments.h"
-#include "profiles/report/moments.h"
+#include "insight/student.h"
+#include "profiles/compare/numbers.h"
+#include "profiles/compare/weight.h"
 
 namespace sonde {
 namespace {
 
 const double kUnknown = std::nan("");
 
-// The 97.5th percentile of Student's distribution, by degrees of freedom from 1 on.
-double StudentT(size_t degrees) {
-  static constexpr std::array<double, 30> kT = {
-      12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-      2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-      2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042};
-  return degrees <= kT.size() ? kT[degrees - 1] : 1.96;
-}
 constexpr size_t kLeastDegrees = 3;
 
-// A row's question: what is its number in a run?
-struct Question {
-  CompareSection section;
-  std::string name;
-  std::string unit;
-  std::string metric;
-  std::function<double(const ComparedRun&)> number;
+// What all runs say of one number.
+struct Asked {
+  NumberKind kind;
+  std::vector<double> runs;  // NaN: the run has none
+  bool shown = false;        // in some run of the groups no other number says the same
 };
 
-struct SummaryField {
-  CompareSection section;
-  std::string_view name;
-  std::string_view unit;
-  std::string_view metric;
-  double (*number)(const Summary&);
-};
-constexpr SummaryField kSummary[] = {
-    {CompareSection::kTime, "duration", "seconds", "", [](const Summary& s) { return s.duration; }},
-    {CompareSection::kCpu, "CPU time", "seconds", "task_cpu_seconds_total",
-     [](const Summary& s) { return s.cpu_seconds; }},
-    {CompareSection::kCpu, "user", "seconds", "task_cpu_seconds_total",
-     [](const Summary& s) { return s.cpu_user; }},
-    {CompareSection::kCpu, "system", "seconds", "task_cpu_seconds_total",
-     [](const Summary& s) { return s.cpu_system; }},
-    {CompareSection::kCpu, "use by tasks", "ratio", "task_cpu_seconds_total",
-     [](const Summary& s) { return s.cpu_of_tasks; }},
-    {CompareSection::kMemory, "peak of a node", "bytes", "task_resident_memory_bytes",
-     [](const Summary& s) { return s.memory_peak.value; }},
-    {CompareSection::kIo, "tasks read", "bytes", "task_read_bytes_total",
-     [](const Summary& s) { return s.task_read; }},
-    {CompareSection::kIo, "tasks wrote", "bytes", "task_written_bytes_total",
-     [](const Summary& s) { return s.task_written; }},
-    {CompareSection::kIo, "disks read", "bytes", "node_disk_read_bytes_total",
-     [](const Summary& s) { return s.disk_read; }},
-    {CompareSection::kIo, "disks wrote", "bytes", "node_disk_written_bytes_total",
-     [](const Summary& s) { return s.disk_written; }},
-    {CompareSection::kIo, "received", "bytes", "node_network_receive_bytes_total",
-     [](const Summary& s) { return s.network_received; }},
-    {CompareSection::kIo, "sent", "bytes", "node_network_transmit_bytes_total",
-     [](const Summary& s) { return s.network_sent; }},
-};
-
-double PhaseSeconds(const ComparedRun& run, const std::string& name) {
-  const JobDescription& job = run.profile.job;
-  for (const PhaseTotal& phase : PhaseTotals(run.profile.moments, job.end, false)) {
-    if (phase.name == name) return phase.seconds;
-  }
-  return kUnknown;
-}
-
-double FigureOf(const ComparedRun& run, const std::string& name) {
-  for (const Figure& figure : run.profile.job.figures) {
-    if (figure.name == name) return figure.value;
-  }
-  return kUnknown;
-}
-
-double NumberOf(const FootprintEntry& entry) {
-  return IsCounting(entry.series.metric.type) ? entry.last : entry.mean;
-}
-
-// The numbers of all footprints, by run and series.
-class Footprints {
+// The numbers of so many runs, by section.
+class Numbers {
  public:
-  void Add(const ComparedGroup& group) {
-    for (const ComparedRun& run : group) {
-      auto& numbers = runs_[&run];
-      for (const FootprintEntry& entry : run.profile.footprint) {
-        numbers[SeriesName(entry.series.metric.name, entry.series.tags)] = NumberOf(entry);
-      }
+  explicit Numbers(size_t runs) : runs_(runs) {}
+  void Add(const ComparedRun& run, bool of_group) {
+    for (RunNumber& number : NumbersOf(run)) {
+      const auto key = std::pair(number.kind.section, number.kind.name);
+      const auto [at, is_new] = places_.try_emplace(key, all_.size());
+      if (is_new) all_.push_back({std::move(number.kind), std::vector<double>(runs_, kUnknown)});
+      Asked& asked = all_[at->second];
+      asked.runs[added_] = number.value;
+      asked.shown |= of_group && !number.told_above;
     }
+    ++added_;
   }
-  double Find(const ComparedRun& run, const std::string& series) const {
-    const auto& numbers = runs_.at(&run);
-    const auto at = numbers.find(series);
-    return at == numbers.end() ? kUnknown : at->second;
-  }
-
- private:
-  std::map<const ComparedRun*, std::unordered_map<std::string, double>> runs_;
-};
-
-// Every question that some run can answer, each once.
-class Questions {
- public:
-  explicit Questions(const Footprints& footprints) : footprints_(footprints) {}
-  void Add(const ComparedRun& run) {
-    if (all_.empty()) AddSummary();
-    for (const PhaseTotal& phase : PhaseTotals(run.profile.moments, run.profile.job.end, false)) {
-      Once({CompareSection::kPhases, phase.name, "seconds", "",
-            [name = phase.name](const ComparedRun& r) { return PhaseSeconds(r, name); }});
-    }
-    for (const Figure& figure : run.profile.job.figures) {
-      Once({CompareSection::kFigures, figure.name, figure.unit, "",
-            [name = figure.name](const ComparedRun& r) { return FigureOf(r, name); }});
-    }
-    AddFootprint(run.profile);
-  }
-  std::vector<Question> Take() {
-    std::stable_sort(all_.begin(), all_.end(),
-                     [](const Question& a, const Question& b) { return a.section < b.section; });
+  std::vector<Asked> Take() {
+    std::erase_if(all_, [](const Asked& asked) { return !asked.shown; });
+    std::stable_sort(all_.begin(), all_.end(), [](const Asked& a, const Asked& b) {
+      return a.kind.section < b.kind.section;
+    });
     return std::move(all_);
   }
 
  private:
-  void AddSummary() {
-    for (const SummaryField& field : kSummary) {
-      Once({field.section, std::string(field.name), std::string(field.unit),
-            std::string(field.metric),
-            [number = field.number](const ComparedRun& r) { return number(r.summary); }});
-    }
-  }
-  void AddFootprint(const Profile& profile) {
-    const auto application = ApplicationEntries(profile);
-    for (const FootprintEntry& entry : profile.footprint) {
-      const Metric& metric = entry.series.metric;
-      if (IsToldAbove(profile, entry)) continue;
-      const bool own =
-          std::find(application.begin(), application.end(), &entry) != application.end();
-      const CompareSection section = metric.name.starts_with("gpu_") ? CompareSection::kGpu
-                                     : own                           ? CompareSection::kApplication
-                                                                     : CompareSection::kOther;
-      const std::string name = SeriesName(metric.name, entry.series.tags);
-      Once({section, name, metric.unit, metric.name,
-            [&footprints = footprints_, name](const ComparedRun& r) {
-              return footprints.Find(r, name);
-            }});
-    }
-  }
-  void Once(Question question) {
-    const auto key = std::pair(question.section, question.name);
-    if (seen_.emplace(key, true).second) all_.push_back(std::move(question));
-  }
-  const Footprints& footprints_;
-  std::map<std::pair<CompareSection, std::string>, bool> seen_;
-  std::vector<Question> all_;
+  const size_t runs_;
+  size_t added_ = 0;
+  std::map<std::pair<CompareSection, std::string>, size_t> places_;
+  std::vector<Asked> all_;
 };
 
 // How much runs vary about the means of their groups.
@@ -196,20 +86,48 @@ Change ChangeOf(const Band& base, const Band& other, double noise) {
   return change;
 }
 
-CompareRow RowOf(Question question, const std::vector<ComparedGroup>& groups,
-                 const ComparedGroup& besides) {
-  const auto band = [&](const ComparedGroup& group) {
-    std::vector<double> runs;
-    for (const ComparedRun& run : group) runs.push_back(question.number(run));
-    return BandOf(std::move(runs));
-  };
+// By how many times its noise a row differs, at most.
+double TimesNoise(const CompareRow& row) {
+  double most = 0;
+  for (const Change& change : row.changes) {
+    most = std::max(most, change.noise > 0 ? std::abs(change.difference) / change.noise
+                                           : (change.beyond ? HUGE_VAL : 0));
+  }
+  return most;
+}
+
+Standing StandingOf(const CompareRow& row, bool pseudo) {
+  if (pseudo) return Standing::kPseudo;
+  if (!row.beyond()) return Standing::kSame;
+  if (std::isnan(row.weight)) return Standing::kUnweighed;
+  return row.weight >= kLeastWeight ? Standing::kWeighty : Standing::kSlight;
+}
+
+bool StandsBefore(const CompareRow& a, const CompareRow& b) {
+  if (a.standing != b.standing) return a.standing < b.standing;
+  if (a.beyond() != b.beyond()) return a.beyond();
+  if (!a.beyond()) return a.section < b.section;
+  const bool known_a = !std::isnan(a.weight), known_b = !std::isnan(b.weight);
+  if (known_a != known_b) return known_a;
+  if (known_a && a.weight != b.weight) return a.weight > b.weight;
+  return !known_a && TimesNoise(a) > TimesNoise(b);
+}
+
+CompareRow RowOf(Asked asked, const std::vector<ComparedGroup>& groups,
+                 const std::vector<StepSize>& sizes) {
+  NumberKind& kind = asked.kind;
   CompareRow row;
   RunSpread spread;
+  auto next = asked.runs.begin();
+  const auto band = [&](size_t runs) {
+    const auto first = std::exchange(next, next + static_cast<ptrdiff_t>(runs));
+    return BandOf(std::vector<double>(first, next));
+  };
   for (const ComparedGroup& group : groups) {
-    row.groups.push_back(band(group));
+    row.groups.push_back(band(group.size()));
     spread.Add(row.groups.back());
   }
-  spread.Add(band(besides));
+  spread.Add(band(static_cast<size_t>(asked.runs.end() - next)));
   row.basis = spread.degrees >= kLeastDegrees ? NoiseBasis::kRuns : NoiseBasis::kRule;
   const Band& base = row.groups.front();
   for (size_t g = 1; g < groups.size(); ++g) {
@@ -222,16 +140,20 @@ CompareRow RowOf(Question question, const std::vector<ComparedGroup>& groups,
       noise = std::max(kNoiseLeast * size,
                        StudentT(spread.degrees) * spread.Deviation() * std::sqrt(runs));
     } else {
-      const double error = std::hypot(ErrorWithin(groups[0], base, question.metric),
-                                      ErrorWithin(groups[g], other, question.metric));
+      const double error = std::hypot(ErrorWithin(groups[0], base, kind.metric),
+                                      ErrorWithin(groups[g], other, kind.metric));
       noise = std::max(noise, 2 * error);
     }
     row.changes.push_back(ChangeOf(base, other, noise));
+    row.weight = std::fmax(
+        row.weight, WeightOf({kind.section, kind.metric, kind.unit, kind.counts, kind.reduction},
+                             base.mean, other.mean, sizes.front(), sizes[g]));
   }
-  row.section = question.section;
-  row.name = std::move(question.name);
-  row.unit = std::move(question.unit);
-  row.metric = std::move(question.metric);
+  row.standing = StandingOf(row, kind.pseudo);
+  row.section = kind.section;
+  row.name = std::move(kind.name);
+  row.unit = std::move(kind.unit);
+  row.metric = std::move(kind.metric);
   return row;
 }
 
@@ -261,6 +183,22 @@ std::string_view ToString(CompareSection section) {
   return "other";
 }
 
+std::string_view ToString(Standing standing) {
+  switch (standing) {
+    case Standing::kWeighty:
+      return "weighty";
+    case Standing::kUnweighed:
+      return "unweighed";
+    case Standing::kSlight:
+      return "slight";
+    case Standing::kSame:
+      return "same";
+    case Standing::kPseudo:
+      break;
+  }
+  return "pseudo";
+}
+
 Band BandOf(std::vector<double> runs) {
   Band band;
   band.mean = band.min = band.max = kUnknown;
@@ -283,22 +221,38 @@ bool CompareRow::beyond() const {
 
 Comparison Compare(const std::vector<ComparedGroup>& groups, const ComparedGroup& besides) {
   Comparison out;
-  Footprints footprints;
-  for (const ComparedGroup& group : groups) footprints.Add(group);
-  footprints.Add(besides);
-  Questions questions(footprints);
   out.known_runs = besides.size();
+  for (const ComparedGroup& group : groups) out.known_runs += group.size();
+  Numbers numbers(out.known_runs);
   for (const ComparedGroup& group : groups) {
-    out.known_runs += group.size();
-    for (const ComparedRun& run : group) questions.Add(run);
+    for (const ComparedRun& run : group) numbers.Add(run, true);
   }
-  for (Question& question : questions.Take()) {
-    CompareRow row = RowOf(std::move(question), groups, besides);
+  for (const ComparedRun& run : besides) numbers.Add(run, false);
+  std::vector<StepSize> sizes;
+  sizes.reserve(groups.size());
+  for (const ComparedGroup& group : groups) sizes.push_back(SizeOf(group));
+  for (Asked& asked : numbers.Take()) {
+    CompareRow row = RowOf(std::move(asked), groups, sizes);
     const bool any = std::any_of(row.groups.begin(), row.groups.end(),
                                  [](const Band& band) { return band.count > 0; });
     if (any) out.rows.push_back(std::move(row));
   }
   return out;
+}
+
+void PutWeightiestFirst(Comparison& comparison) {
+  // A series that a number of the summary sums up would say the same again.
+  std::set<std::string_view> summed;
+  for (const CompareRow& row : comparison.rows) {
+    if (row.section <= CompareSection::kIo) summed.insert(row.metric);
+  }
+  for (CompareRow& row : comparison.rows) {
+    if (row.section == CompareSection::kOther && row.standing < Standing::kSlight &&
+        summed.contains(row.metric)) {
+      row.standing = Standing::kSlight;
+    }
+  }
+  std::stable_sort(comparison.rows.begin(), comparison.rows.end(), StandsBefore);
 }
 
 }  // namespace sonde

@@ -68,6 +68,18 @@ struct Change {
   bool beyond = false;    // or only one of the two groups has a number
 };
 
+// Where a row stands in the order of a comparison.
+enum class Standing : unsigned char {
+  kWeighty,    // beyond noise, and kLeastWeight of the step or more is behind it; by weight
+  kUnweighed,  // beyond noise, of what nobody knows: by how many times its noise it is, at most
+  kSlight,     // beyond noise, but less of the step is behind it, or a number that sums it up says
+               // the same; by weight
+  kSame,       // within noise; by section
+  kPseudo,     // of filesystems that hold no files, such as /proc: those beyond noise first
+};
+inline constexpr double kLeastWeight = 0.001;
+std::string_view ToString(Standing standing);
+
 struct CompareRow {
   CompareSection section = CompareSection::kOther;
   std::string name;
@@ -76,6 +88,8 @@ struct CompareRow {
   std::vector<Band> groups;
   std::vector<Change> changes;  // of the second group, the third and so on
   NoiseBasis basis = NoiseBasis::kRule;
+  double weight = kMissing;  // the largest of its changes'; NaN: not known
+  Standing standing = Standing::kSame;
   bool beyond() const;
 };
 
@@ -86,5 +100,8 @@ struct Comparison {
 
 // `besides`: other runs of the first group's command, which tell its noise.
 Comparison Compare(const std::vector<ComparedGroup>& groups, const ComparedGroup& besides);
+
+// The order of Standing, for readers: weight.h says what matters most.
+void PutWeightiestFirst(Comparison& comparison);
 
 }  // namespace sonde

@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/text/step_title.h"
 #include "profiles/compare/difference.h"
 #include "profiles/json/writer.h"
 
@@ -14,6 +15,7 @@ void WriteGroups(JsonWriter& w, const Difference& diff) {
     w.BeginObject().Field("label", group.label).Key("runs").BeginArray();
     for (const ProfileEntry& entry : group.entries) {
       w.BeginObject().Field("key", entry.key);
+      w.Field("title", StepTitle(entry.job.name, entry.job.command));
       w.Key("job").Raw(DescriptionToJson(entry.job)).EndObject();
     }
     w.EndArray().EndObject();
@@ -24,6 +26,7 @@ void WriteGroups(JsonWriter& w, const Difference& diff) {
 void WriteRow(JsonWriter& w, const CompareRow& row) {
   w.BeginObject().Field("section", ToString(row.section)).Field("name", row.name);
   w.Field("unit", row.unit).Field("beyond", row.beyond());
+  w.Field("weight", row.weight).Field("standing", ToString(row.standing));
   w.Field("noise_from", row.basis == NoiseBasis::kRuns ? "runs" : "rule");
   w.Key("groups").BeginArray();
   for (const Band& band : row.groups) {

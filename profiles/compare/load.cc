@@ -5,35 +5,17 @@
 #include <algorithm>
 #include <utility>
 
-#include "profiles/archive/listed_cards.h"
-#include "profiles/archive/node_rows.h"
+#include "profiles/compare/find_runs.h"
 #include "profiles/records/card.h"
-#include "profiles/records/select.h"
+#include "profiles/select/select.h"
 
 namespace sonde {
 namespace {
 
-constexpr size_t kLooked = 1000;  // profiles of a command that are searched for similar runs
 constexpr size_t kMostBesides = 20;
 constexpr size_t kEnoughDegrees = 3;
 constexpr size_t kBins = 240;
 constexpr std::string_view kPhase = "phase:";
-
-using Entries = std::vector<ProfileEntry>;
-
-// The newest run of a step that has ended, or the profile with that key.
-Result<ProfileEntry> FindRun(const Archive& archive, const std::string& word) {
-  const auto found = FindSteps(archive, word);
-  if (!found.ok()) {
-    auto entry = archive.Entry(word);
-    if (entry.ok()) return entry;
-    return found.status();
-  }
-  for (const ProfileEntry& entry : *found) {
-    if (!entry.running) return entry;
-  }
-  return Status(Code::kNotFound, word + " is running: it can be compared when it has ended");
-}
 
 Result<Entries> FindGroup(const Archive& archive, std::string_view word) {
   Entries group;
@@ -47,63 +29,6 @@ Result<Entries> FindGroup(const Archive& archive, std::string_view word) {
   }
 }
 
-bool IsIn(const std::vector<Entries>& groups, std::string_view key) {
-  return std::any_of(groups.begin(), groups.end(), [&](const Entries& group) {
-    return std::any_of(group.begin(), group.end(),
-                       [&](const ProfileEntry& one) { return one.key == key; });
-  });
-}
-
-// The entries of a list that have ended, are not in `groups` and are accepted by `wanted`: the
-// first `most`. Reads on until there are that many.
-Result<Entries> EndedOf(const Archive& archive, Selection selection,
-                        const std::vector<Entries>& groups, size_t most,
-                        const std::function<bool(const Card&)>& wanted) {
-  constexpr size_t kMore = 64;
-  Card card;
-  for (selection.limit = most + kMore;; selection.limit *= 4) {
-    const auto listed = archive.Select(selection, Clock::System().Now());
-    if (!listed.ok()) return listed.status();
-    std::vector<std::string_view> keys;
-    for (const ListedProfile& one : *listed) {
-      const bool known = !one.running && DecodeCard(one.card, card).ok() && wanted(card);
-      if (known && !IsIn(groups, one.key) && keys.size() < most) keys.push_back(one.key);
-    }
-    if (keys.size() < most && listed->size() == selection.limit && selection.limit < kLooked) {
-      continue;
-    }
-    Entries entries;
-    for (const std::string_view key : keys) {
-      auto entry = archive.Entry(std::string(key));
-      if (!entry.ok()) return entry.status();
-      entries.push_back(*std::move(entry));
-    }
-    return entries;
-  }
-}
-
-// The newest runs whose command line or name has the text. The indexes hold both.
-Result<Entries> RunsOf(const Archive& archive, const std::string& text,
-                       const std::vector<Entries>& groups, size_t most) {
-  const auto any = [](const Card&) { return true; };
-  Selection by_command;
-  by_command.command = text;
-  auto runs = EndedOf(archive, by_command, groups, most, any);
-  if (!runs.ok()) return runs;
-  Selection by_name;
-  by_name.name = text;
-  auto named = EndedOf(archive, by_name, groups, most, any);
-  if (!named.ok()) return named;
-  for (ProfileEntry& entry : *named) {
-    if (!IsIn({*runs}, entry.key)) runs->push_back(std::move(entry));
-  }
-  std::stable_sort(runs->begin(), runs->end(), [](const ProfileEntry& a, const ProfileEntry& b) {
-    return a.job.start > b.job.start;
-  });
-  if (runs->size() > most) runs->resize(most);
-  return runs;
-}
-
 // The groups that are compared. With a command the first one is of that command's last runs.
 Result<std::vector<Entries>> FindGroups(const Archive& archive, const DiffQuestion& question) {
   std::vector<Entries> groups;
@@ -114,7 +39,7 @@ Result<std::vector<Entries>> FindGroups(const Archive& archive, const DiffQuesti
   }
   if (question.command.empty()) return groups;
   const bool alone = groups.empty();
-  auto runs = RunsOf(archive, question.command, groups, question.last + (alone ? 1 : 0));
+  auto runs = RunsOf(archive, question.command, {}, groups, question.last + (alone ? 1 : 0));
   if (!runs.ok()) return runs.status();
   if (alone && !runs->empty()) {
     groups.push_back({std::move(runs->front())});
@@ -148,17 +73,6 @@ Result<Entries> FindBesides(const Archive& archive, const std::vector<Entries>& 
   return besides;
 }
 
-Result<ComparedRun> LoadRun(const Archive& archive, const ProfileEntry& entry) {
-  auto profile = archive.Load(entry.key);
-  if (!profile.ok()) return profile.status();
-  ComparedRun run;
-  run.profile = *std::move(profile);
-  const auto rows = ReadNodeRows(archive, entry.key, run.profile.job);
-  if (!rows.ok()) return rows.status();
-  run.summary = Summarize(run.profile, *rows, Clock::System().Now());
-  return run;
-}
-
 // Loads everything; the profiles first, since the axis depends on them.
 class Loading {
  public:
@@ -184,6 +98,7 @@ class Loading {
     SONDE_RETURN_IF_ERROR(LoadRuns(besides_, besides));
     SONDE_RETURN_IF_ERROR(LoadBins(diff));
     diff.comparison = Compare(Runs(diff), besides);
+    PutWeightiestFirst(diff.comparison);
     return diff;
   }
 
@@ -210,9 +125,10 @@ class Loading {
     }
     diff.axis = AxisOf(profiles, zeros, kBins);
     size_t at = 0;
+    WantedMetrics all;
     for (auto& group : diff.groups) {
       for (size_t i = 0; i < group.runs.size(); ++i) {
-        auto bins = ReadBins(archive_, group.entries[i], zeros[at++], diff.axis);
+        auto bins = ReadBins(archive_, group.entries[i], zeros[at++], diff.axis, all);
         if (!bins.ok()) return bins.status().Within(group.entries[i].job.id.ToString());
         group.runs[i].variation = VariationOf(*bins);
         group.bins.push_back(*std::move(bins));

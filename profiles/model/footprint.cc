@@ -46,9 +46,9 @@ void FootprintBuilder::AddGauge(Slot& slot, const Reduced& value) {
   KeepMax(slot.extremes, value);
 }
 
-void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) {
+void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value, bool others) {
   const double count = slot.total.count();
-  slot.last = slot.total.Add(value);
+  slot.last = slot.total.Add(value, others);
   if (slot.ticks > 0 && value.count != count) {
     // The owner of the smallest value has left if a smaller row lacks it; if all values are back,
     // no owner has left.
@@ -93,7 +93,7 @@ void FootprintBuilder::AmendSpreads(Nanos time, std::span<const Spread> before,
 }
 
 void FootprintBuilder::AddRow(Nanos time, std::span<const Reduced> row,
-                              std::span<const Spread> spreads) {
+                              std::span<const Spread> spreads, bool others) {
   if (row.size() != columns_.size() || (rows_ > 0 && time <= last_row_)) return;
   ++rows_;
   last_row_ = time;
@@ -102,7 +102,7 @@ void FootprintBuilder::AddRow(Nanos time, std::span<const Reduced> row,
     if (!(value.count > 0) || std::isnan(value.sum)) continue;
     Slot& slot = slots_[columns_[i]];
     if (Counts(slot.series->metric)) {
-      AddCounter(slot, value);
+      AddCounter(slot, value, others);
     } else {
       AddGauge(slot, value);
     }
@@ -123,7 +123,7 @@ void FootprintBuilder::AmendRow(Nanos time, const Row& row_before, const Row& ro
     const bool newest = time >= slot.last_time;
     if (Counts(slot.series->metric)) {
       // Later rows include these counts, if this is not the newest row.
-      if (newest) AddCounter(slot, after[i]);
+      if (newest) AddCounter(slot, after[i], /*others=*/false);
     } else {
       const Reduction reduction = slot.series->metric.reduction;
       const double number = after[i].Value(reduction);

@@ -41,7 +41,9 @@ class FootprintBuilder {
   // A reduced value with count 0 is missing and is passed over; so is a row of the wrong size or
   // one that is not later than the row before.
   // `spreads`: of the series that declare one, in order; a spread that is absent is missing.
-  void AddRow(Nanos time, std::span<const Reduced> row, std::span<const Spread> spreads = {});
+  // `others`: it may be of other nodes than the row before.
+  void AddRow(Nanos time, std::span<const Reduced> row, std::span<const Spread> spreads = {},
+              bool others = false);
   // The row of `time`, added as `before`, has become `after`: a part of it came late. Both have the
   // size of the current rows; a series that `before` did not have has count 0.
   struct Row {
@@ -72,7 +74,7 @@ class FootprintBuilder {
   };
 
   static void AddGauge(Slot& slot, const Reduced& value);
-  static void AddCounter(Slot& slot, const Reduced& value);
+  static void AddCounter(Slot& slot, const Reduced& value, bool others);
   static void AddSpread(Slot& slot, Nanos time, const Spread& spread);
   void AddSpreads(Nanos time, std::span<const Spread> spreads);
   void AmendSpreads(Nanos time, std::span<const Spread> before, std::span<const Spread> after);

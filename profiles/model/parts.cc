@@ -250,6 +250,9 @@ Profile MergeParts(std::vector<Part> parts) {
     job.coverage.skipped += one.coverage.skipped;
     MergeNodes(one.nodes, job.nodes);
     MergeFigures(one.figures, job.figures);
+    AddExits(one.exits, job);
+    job.exits_left_out += one.exits_left_out;
+    if (!job.request) job.request = one.request;
     job.tags.insert(one.tags.begin(), one.tags.end());
     job.environment.insert(one.environment.begin(), one.environment.end());
     for (const std::string& note : one.notes) AddOnce(job.notes, note);
@@ -283,7 +286,8 @@ Coverage CoverageOf(const JobDescription& job, uint64_t got) {
   if (job.expected_nodes > job.nodes.size()) {
     coverage.expected += (job.expected_nodes - job.nodes.size()) * (ticks(job.start, job.end) + 1);
   }
-  coverage.expected = std::max(coverage.expected, got);
+  // What a node says that it has not taken was expected of it, whatever its times tell.
+  coverage.expected = std::max(coverage.expected, got + coverage.skipped);
   return coverage;
 }
 

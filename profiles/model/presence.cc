@@ -171,11 +171,11 @@ std::vector<PresenceRun> MergePresence(const std::vector<Part>& parts) {
   if (told.size() == 1) return *told.front().runs;
   std::vector<PresenceRun> merged;
   for (const Nanos time : changes) {
-    const bool was_mixed = !merged.empty() && IsMixed(merged.back());
+    const bool was_mixed = !merged.empty() && merged.back().IsMixed();
     const auto said = SaidOf(time, told, all);
     if (!said) {
       if (!was_mixed) merged.push_back({time, 0, 0, 0, time});
-    } else if (was_mixed && !IsMixed(*said)) {
+    } else if (was_mixed && !said->IsMixed()) {
       const Nanos period = parts.front().profile.job.period;
       merged.push_back(AfterMixed(*said, time, merged.back(), period));
     } else if (said->first == time || merged.empty()) {

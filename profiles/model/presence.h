@@ -23,7 +23,6 @@ namespace sonde {
 inline constexpr size_t kMaxPresenceRuns = 1024;
 
 // Rows of different nodes, or it is not known of which.
-inline bool IsMixed(const PresenceRun& run) { return run.back_from == run.first; }
 // Makes `run` a mixed one of the rows of both.
 void PutTogether(const PresenceRun& next, PresenceRun& run);
 // Puts the oldest ones together.

@@ -16,6 +16,7 @@
 #include "profiles/model/moments_json.h"
 #include "profiles/model/presence.h"
 #include "profiles/model/profile.h"
+#include "profiles/model/request_json.h"
 #include "profiles/model/series_json.h"
 
 namespace sonde {
@@ -78,6 +79,8 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   w.Field("start", job.start).Field("end", job.end);
   WriteWord(w, "state", ToString(job.state), job.state != EndState::kUnknown, job.kept);
   w.Field("exit_status", job.exit_status);
+  WriteExits(w, job);
+  WriteRequest(w, job);
   WriteCoverage(w, job.coverage, job.kept);
   WritePresence(w, job.presence, job.kept);
   WriteNodes(w, job.nodes);
@@ -215,6 +218,8 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
   job.state = ParseEndState(state);
   if (job.state == EndState::kUnknown) fields.KeepWord(job.kept, "state");
   fields.Read("exit_status", job.exit_status);
+  ReadExits(fields, error, job);
+  ReadRequest(fields, error, job);
   if (const json::value* coverage = fields.Find("coverage")) {
     job.coverage = ReadCoverage(*coverage, error, job.kept);
   }

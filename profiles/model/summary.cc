@@ -23,6 +23,7 @@ constexpr std::string_view kTaskCpu = "task_cpu_seconds_total";
 constexpr std::string_view kNodeCpu = "node_cpu_seconds_total";
 constexpr std::string_view kResident = "task_resident_memory_bytes";
 constexpr std::string_view kResidentPeak = "task_resident_memory_peak_bytes";
+constexpr std::string_view kGroupAnon = "cgroup_memory_anon_bytes";
 constexpr std::string_view kMemTotal = "node_memory_MemTotal_bytes";
 constexpr std::string_view kMemLimit = "cgroup_memory_limit_bytes";
 // Slurm may not enforce it.
@@ -133,19 +134,37 @@ void HeldFromRows(Summary& s, const std::vector<NodeRow>& rows) {
   }
 }
 
-void HeldFromFootprint(Summary& s, const Profile& profile) {
+// Whether it has a node to itself, so that its memory is that of the node's tasks.
+bool IsAlone(const Owner& owner, const JobDescription& job) {
+  return owner.rank == Owner::kNobody || owner.node >= job.nodes.size() ||
+         job.nodes[owner.node].tasks <= 1;
+}
+
+// The peak of a node. The footprint has extremes of tasks, and of control groups, which have all
+// tasks of a node. False: it is that of one task of several, and of no use beside a node's memory.
+bool HeldMemory(Summary& s, const Profile& profile) {
+  const FootprintEntry* memory = FindEntry(profile, kResidentPeak);
+  if (memory == nullptr) memory = FindEntry(profile, kResident);
+  const bool alone = memory == nullptr || IsAlone(memory->max_owner, profile.job);
+  const FootprintEntry* const group = FindEntry(profile, kGroupAnon);
+  if (group != nullptr && (memory == nullptr || !alone)) memory = group;
+  if (memory != nullptr) s.memory_peak = {memory->max, OwnerName(memory->max_owner, profile.job)};
+  return alone || memory == group;
+}
+
+// As HeldMemory.
+bool HeldFromFootprint(Summary& s, const Profile& profile) {
   if (const FootprintEntry* cpu = FindEntry(profile, kTaskCpu, "user")) {
     s.least_cpu = {cpu->min, OwnerName(cpu->min_owner, profile.job)};
     s.most_cpu = {cpu->max, OwnerName(cpu->max_owner, profile.job)};
   }
-  const FootprintEntry* memory = FindEntry(profile, kResidentPeak);
-  if (memory == nullptr) memory = FindEntry(profile, kResident);
-  if (memory != nullptr) s.memory_peak = {memory->max, OwnerName(memory->max_owner, profile.job)};
+  const bool of_node = HeldMemory(s, profile);
   if (const FootprintEntry* total = FindEntry(profile, kMemTotal)) s.memory_total = total->max;
   for (const std::string_view name : {kMemLimit, kMemAllocated}) {
     const FootprintEntry* const limit = FindEntry(profile, name);
     if (limit != nullptr) s.memory_limit = MinOf(s.memory_limit, limit->min);
   }
+  return of_node;
 }
 
 // Whether the daemon of that node was started anew later, and is another node from then on.
@@ -300,8 +319,9 @@ Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nano
   for (const CounterField& field : kCounters) s.*field.summary = Total(profile, field.metric);
   s.least_cpu.value = s.most_cpu.value = s.memory_peak.value = kMissing;
   s.memory_total = s.memory_limit = kMissing;
+  bool of_node = true;
   if (rows.empty()) {
-    HeldFromFootprint(s, profile);
+    of_node = HeldFromFootprint(s, profile);
   } else {
     HeldFromRows(s, rows);
   }
@@ -309,6 +329,7 @@ Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nano
   s.memory_limit = MinOf(s.memory_limit, AskedMemory(job));
   // Such a limit limits nothing; Slurm counts in MiB.
   if (s.memory_limit + kMebibyte > s.memory_total) s.memory_limit = kMissing;
+  if (!of_node) s.memory_total = s.memory_of_node = s.memory_limit = kMissing;
   s.memory_of_limit = s.memory_limit > 0 ? s.memory_peak.value / s.memory_limit : kMissing;
   return s;
 }

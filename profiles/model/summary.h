@@ -55,7 +55,10 @@ struct Summary {
   double node_cpus = 0;     // processors of all nodes
   Held least_cpu;           // seconds, of a node or, without rows, a task
   Held most_cpu;
-  Held memory_peak;             // bytes, of the worst node's tasks or, without rows, the worst task
+  // Bytes, of the worst node's tasks. Without rows that of its control group without files or, if
+  // that is not known either, the worst task; of one of several tasks on a node all ratios to the
+  // node's memory, and that memory, are missing.
+  Held memory_peak;
   double memory_of_node = 0;    // ratio of that to the node's memory
   double memory_total = 0;      // bytes of that node
   double memory_of_limit = 0;   // ratio to what the step may use there

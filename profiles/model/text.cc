@@ -131,6 +131,57 @@ std::string Value(double value, std::string_view unit, bool per_second) {
   return Number(value) + " " + Printable(unit) + std::string(rate);
 }
 
+std::string Labelled(std::string_view label, std::string_view text, size_t width) {
+  return Wrapped(fmt::format("{:<{}}", label, kLabelWidth), std::string(kLabelWidth, ' '), text,
+                 width);
+}
+
+std::string Sparkline(std::span<const double> values, bool unicode) {
+  static constexpr std::string_view kSteps[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+  static constexpr std::string_view kAscii = "_.,-=+*#";
+  double least = std::numeric_limits<double>::infinity(), most = -least;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    least = std::min(least, value);
+    most = std::max(most, value);
+  }
+  if (!(least < most)) return "";
+  std::string out;
+  for (const double value : values) {
+    if (!std::isfinite(value)) {
+      out += ' ';
+      continue;
+    }
+    // Halves, so that the difference of two large numbers is finite.
+    const double share = (value / 2 - least / 2) / (most / 2 - least / 2);
+    const auto step =
+        std::min(static_cast<size_t>(share * std::size(kSteps)), std::size(kSteps) - 1);
+    out += unicode ? kSteps[step] : kAscii.substr(step, 1);
+  }
+  return out;
+}
+
+std::string Wrapped(std::string_view first, std::string_view rest, std::string_view text,
+                    size_t width) {
+  std::string out;
+  std::string line(first);
+  bool empty = true;
+  while (!text.empty()) {
+    const size_t blank = text.find(' ');
+    const std::string_view word = text.substr(0, blank);
+    if (!empty && Width(line) + 1 + Width(word) > width) {
+      out += line + "\n";
+      line = rest;
+      empty = true;
+    }
+    if (!empty) line += ' ';
+    line += word;
+    empty = false;
+    text.remove_prefix(blank == std::string_view::npos ? text.size() : blank + 1);
+  }
+  return out + line + "\n";
+}
+
 std::string Bar(double ratio, size_t width, bool unicode) {
   const double share = std::isfinite(ratio) ? std::clamp(ratio, 0.0, 1.0) : 0.0;
   const auto full = static_cast<size_t>(std::lround(share * static_cast<double>(width)));

@@ -3,6 +3,7 @@
 // Thread safety: functions without state; Table by one thread.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,20 @@ inline std::string Seconds(double seconds) { return Value(seconds, "seconds"); }
 
 // A bar of `width` characters, the share `ratio` of them full.
 std::string Bar(double ratio, size_t width, bool unicode);
+
+// A character of block elements, or of _.,-=+*#, for each value, the least one low and the largest
+// high; a blank for a missing one. "" if there are less than two values, or all are equal. Not
+// finite: missing.
+std::string Sparkline(std::span<const double> values, bool unicode);
+
+// Words in lines of at most `width` characters, each of which ends in a newline; the first line
+// begins with `first`, the others with `rest`. A longer word has a line of its own.
+std::string Wrapped(std::string_view first, std::string_view rest, std::string_view text,
+                    size_t width);
+
+// "Label    text" in such lines; the label takes kLabelWidth, also before the lines that follow.
+std::string Labelled(std::string_view label, std::string_view text, size_t width);
+inline constexpr size_t kLabelWidth = 9;
 
 // Comes before text that belongs to a title.
 inline constexpr std::string_view kIndent = "  ";

@@ -29,7 +29,8 @@ void Assembly::AddRow(const std::string& group, const Schema::Ptr& schema, const
     nodes = std::max(nodes, row_[i].count);
     if (base_[i].metric.name == kOneOfEachNode) one_each = row_[i].count;
   }
-  builder_->AddRow(block.times[row], row_, spreads_);
+  builder_->AddRow(block.times[row], row_, spreads_,
+                   nodes_.Changed(job_.presence, block.times[row]));
   // Other gauges may have one value per task, or values of nodes that have ended, but there are no
   // more nodes than the step has.
   nodes = std::min(nodes, static_cast<double>(job_.expected_nodes));

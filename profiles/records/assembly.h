@@ -14,6 +14,7 @@
 #include "profiles/model/profile.h"
 #include "series/block/block.h"
 #include "series/block/schema.h"
+#include "series/query/counter_total.h"
 #include "series/store/reduced.h"
 
 namespace sonde {
@@ -31,6 +32,7 @@ class Assembly {
 
  private:
   const JobDescription& job_;
+  RowNodes nodes_;
   std::map<std::string, FootprintBuilder> groups_;
   std::map<Nanos, double> nodes_at_;
   std::map<Nanos, double> others_at_;

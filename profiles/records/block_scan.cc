@@ -5,6 +5,7 @@
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/records/keys.h"
 #include "series/block/block.h"
+#include "series/store/past.h"
 
 namespace sonde {
 namespace {
@@ -41,6 +42,9 @@ bool BlockScan::Next() {
       case Place::kAfter:
         PassStream();
         break;
+      case Place::kApart:
+        blocks_->Next();
+        break;
     }
   }
   return false;
@@ -60,6 +64,8 @@ bool BlockScan::Read() {
 BlockScan::Place BlockScan::PlaceOf() const {
   const auto info = ReadBlockInfo(bytes());
   if (!info.ok()) return Place::kWithin;
+  const bool within = info->last >= first_ && info->first <= last_;
+  if (IsPastGroup(key_.group)) return within ? Place::kWithin : Place::kApart;
   if (info->last < first_) return Place::kBefore;
   return info->first > last_ ? Place::kAfter : Place::kWithin;
 }

@@ -3,6 +3,7 @@
 //
 // The blocks of a stream (a node's group, as one writer stored it) follow one another in time by
 // their sequence (keys::kPartShift), so the first one that reaches into a time is found by halving.
+// Those of a group of the past (series/store/past.h) do not, and are looked at one by one.
 //
 // Thread safety: none.
 #pragma once
@@ -33,7 +34,7 @@ class BlockScan {
   leveldb::Status status() const { return blocks_->status(); }
 
  private:
-  enum class Place { kBefore, kWithin, kAfter };
+  enum class Place { kBefore, kWithin, kAfter, kApart };
   bool Read();
   Place PlaceOf() const;
   bool SeekTo(uint64_t sequence);

@@ -18,7 +18,8 @@ constexpr std::string_view kReplacement = "\xef\xbf\xbd";
 
 // The numbers of states on disk.
 constexpr std::array kStates = {EndState::kRunning,     EndState::kCompleted, EndState::kFailed,
-                                EndState::kOutOfMemory, EndState::kCancelled, EndState::kLost};
+                                EndState::kOutOfMemory, EndState::kCancelled, EndState::kLost,
+                                EndState::kTimeout,     EndState::kPreempted, EndState::kNodeFail};
 
 // Of a state that is not known.
 constexpr uint8_t kUnknownState = 255;

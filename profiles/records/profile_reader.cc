@@ -16,6 +16,7 @@
 #include "profiles/records/keys.h"
 #include "profiles/records/stored_bytes.h"
 #include "series/block/thin.h"
+#include "series/store/past.h"
 #include "series/store/task_ranks.h"
 
 namespace sonde {
@@ -44,12 +45,13 @@ class SeriesCollector {
     }
     return it->second;
   }
-  void Add(size_t index, const Block& block, size_t column, size_t row, Nanos start, Nanos end) {
+  // `past`: it is a value of the past, in the order of telling.
+  void Add(size_t index, const Block& block, size_t column, size_t row, Nanos start, Nanos end,
+           bool past = false) {
     const Nanos time = block.times[row];
     const double value = block.Column(column)[row];
-    if (time >= start && time <= end && !std::isnan(value)) {
-      data_[index].points.push_back({time, value});
-    }
+    if (time < start || time > end || std::isnan(value)) return;
+    (past ? past_[index] : data_[index].points).push_back({time, value});
   }
   void AddEarlier(size_t index, const std::vector<Point>& points) {
     std::vector<Point>& all = data_[index].points;
@@ -67,6 +69,7 @@ class SeriesCollector {
       }
       points.erase(std::unique(points.begin(), points.end(), same), points.end());
     }
+    for (auto& [index, points] : past_) PutPast(std::move(points), data_[index].points);
     return std::move(data_);
   }
 
@@ -74,6 +77,7 @@ class SeriesCollector {
   const std::function<bool(const Series&)>& wanted_;
   std::map<std::string, size_t> index_;
   std::vector<SeriesData> data_;
+  std::map<size_t, std::vector<Point>> past_;  // by data_
 };
 
 Series Shown(const Series& series, const BlockKey& key, const JobDescription& job) {
@@ -315,8 +319,10 @@ Status ProfileReader::MergeRows(
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
     return a.time != b.time ? a.time < b.time : a.nodes > b.nodes;
   });
+  // Rows of the past that are of one time have values of different series.
+  const bool once = blocks.size() > 1 && !IsPastGroup(blocks.front().key.group);
   for (size_t i = 0; i < rows.size(); ++i) {
-    if (blocks.size() > 1 && i > 0 && rows[i].time == rows[i - 1].time) continue;
+    if (once && i > 0 && rows[i].time == rows[i - 1].time) continue;
     const size_t b = rows[i].block;
     SONDE_RETURN_IF_ERROR(f(blocks[b], bytes[b], decoded[b], rows[i].row));
   }
@@ -421,9 +427,10 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
         if (wanted_columns.empty()) return;
         const auto block = DecodeSome(stored.bytes, stored.schema->size(), wanted_columns);
         if (!block.ok()) return Found("some of the blocks", block.status());
+        const bool past = IsPastGroup(stored.key.group);
         for (size_t taken = 0; taken < wanted_columns.size(); ++taken) {
           for (size_t row = 0; row < block->times.size(); ++row) {
-            collector.Add(wanted_columns[taken].second, *block, taken, row, start, end);
+            collector.Add(wanted_columns[taken].second, *block, taken, row, start, end, past);
           }
         }
       },

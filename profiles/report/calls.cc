@@ -10,16 +10,8 @@
 #include <span>
 #include <vector>
 
-#include "profiles/model/text.h"
-
 namespace sonde {
 namespace {
-
-using text::Printable;
-using text::Seconds;
-using enum text::Table::Align;
-
-constexpr size_t kMaxCallRows = 16;
 
 // Kinds of /proc/filesystems that hold no data. Not tmpfs and ramfs: users put files there.
 constexpr std::array<std::string_view, 24> kPseudo = {
@@ -34,38 +26,23 @@ void AddTo(double& sum, double value) {
   sum = std::isnan(sum) ? value : sum + value;
 }
 
-// The sums over the series of one class.
-struct Calls {
-  double calls = std::numeric_limits<double>::quiet_NaN();
-  double seconds = calls;
-  double waiting = calls;  // part of the seconds
-  double out = calls;      // bytes sent or written
-  double in = calls;       // bytes received or read
-
-  void Add(const Calls& other) {
-    AddTo(calls, other.calls);
-    AddTo(seconds, other.seconds);
-    AddTo(waiting, other.waiting);
-    AddTo(out, other.out);
-    AddTo(in, other.in);
-  }
-};
-
 struct Counted {
   std::string_view metric;
-  double Calls::*sum;
+  double CallRow::*sum;
 };
-constexpr std::array<Counted, 7> kMpi = {{{"mpi_calls_total", &Calls::calls},
-                                          {"mpi_seconds_total", &Calls::seconds},
-                                          {"mpi_wait_seconds_total", &Calls::waiting},
-                                          {"mpi_sent_bytes_total", &Calls::out},
-                                          {"mpi_received_bytes_total", &Calls::in},
-                                          {"mpi_io_written_bytes_total", &Calls::out},
-                                          {"mpi_io_read_bytes_total", &Calls::in}}};
-constexpr std::array<Counted, 4> kFiles = {{{"io_calls_total", &Calls::calls},
-                                            {"io_seconds_total", &Calls::seconds},
-                                            {"io_written_bytes_total", &Calls::out},
-                                            {"io_read_bytes_total", &Calls::in}}};
+constexpr std::array<Counted, 7> kMpi = {{{"mpi_calls_total", &CallRow::calls},
+                                          {"mpi_seconds_total", &CallRow::seconds},
+                                          {"mpi_wait_seconds_total", &CallRow::waiting},
+                                          {"mpi_sent_bytes_total", &CallRow::out},
+                                          {"mpi_received_bytes_total", &CallRow::in},
+                                          {"mpi_io_written_bytes_total", &CallRow::out},
+                                          {"mpi_io_read_bytes_total", &CallRow::in}}};
+constexpr std::array<Counted, 4> kFiles = {{{"io_calls_total", &CallRow::calls},
+                                            {"io_seconds_total", &CallRow::seconds},
+                                            {"io_written_bytes_total", &CallRow::out},
+                                            {"io_read_bytes_total", &CallRow::in}}};
+constexpr std::array<Counted, 2> kFunctions = {
+    {{"function_calls_total", &CallRow::calls}, {"function_seconds_total", &CallRow::seconds}}};
 constexpr std::array<std::string_view, 3> kSizes = {"mpi_message_bytes", "mpi_io_write_bytes",
                                                     "io_size_bytes"};
 
@@ -126,7 +103,7 @@ size_t PlaceOf(std::string_view operation) {
 // One filesystem and the calls to it.
 struct Filesystem {
   std::string name;
-  std::map<size_t, Calls> operations;  // by their places
+  std::map<size_t, CallRow> operations;  // by their places
   std::map<size_t, Sketch> sizes;
   double seconds = 0;
 };
@@ -147,7 +124,7 @@ std::vector<Filesystem> Filesystems(const Profile& profile) {
     Filesystem* const one = of(entry.series);
     if (one == nullptr) continue;
     AddTo(one->operations[PlaceOf(OperationOf(entry.series))].*counted->sum, entry.last);
-    if (counted->sum == &Calls::seconds) one->seconds += entry.last;
+    if (counted->sum == &CallRow::seconds) one->seconds += entry.last;
   }
   for (const NamedSketch& size : profile.moments.distributions) {
     if (size.series.metric.name != "io_size_bytes") continue;
@@ -159,6 +136,23 @@ std::vector<Filesystem> Filesystems(const Profile& profile) {
   for (auto& [name, one] : found) sorted.push_back(std::move(one));
   std::stable_sort(sorted.begin(), sorted.end(),
                    [](const Filesystem& a, const Filesystem& b) { return a.seconds > b.seconds; });
+  return sorted;
+}
+
+// Those with most time first; if nobody timed them, those with most calls.
+std::vector<CallRow> Sorted(const std::map<std::string, CallRow>& by_name) {
+  std::vector<CallRow> sorted;
+  for (const auto& [name, row] : by_name) {
+    if (!(row.calls > 0)) continue;
+    sorted.push_back(row);
+    sorted.back().name = name;
+  }
+  // Either all functions are timed or none is, in a process.
+  const auto most = [](const CallRow& one) {
+    return std::pair(std::isnan(one.seconds) ? 0 : one.seconds, one.calls);
+  };
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [&](const CallRow& a, const CallRow& b) { return most(a) > most(b); });
   return sorted;
 }
 
@@ -176,70 +170,93 @@ bool CountsCalls(const Series& series) {
   if (series.tags.Find("fstype") != nullptr && series.tags.Find("api") != nullptr) {
     return Find(kFiles, name) != nullptr || (name.starts_with("io_") && IsSize(name));
   }
+  if (series.tags.Find("function") != nullptr) return Find(kFunctions, name) != nullptr;
   return name == kMpiShare && series.tags.empty();
 }
 
-std::string MpiTable(const Profile& profile, double task_seconds, size_t width) {
-  std::map<std::string_view, Calls> classes;
-  Calls all;
+double CallRow::Moved() const {
+  double moved = in;
+  AddTo(moved, out);
+  return moved;
+}
+
+CallRow AllOf(const std::vector<CallRow>& rows) {
+  CallRow all;
+  all.name = "all";
+  for (const CallRow& one : rows) {
+    AddTo(all.calls, one.calls);
+    AddTo(all.seconds, one.seconds);
+    AddTo(all.waiting, one.waiting);
+  }
+  return all;
+}
+
+std::vector<CallRow> MpiClasses(const Profile& profile) {
+  std::map<std::string_view, CallRow> classes;
   for (const FootprintEntry& entry : profile.footprint) {
     const Counted* const counted = Find(kMpi, entry.series.metric.name);
     if (counted == nullptr || !CountsCalls(entry.series)) continue;
     AddTo(classes[TagOf(entry.series, "class")].*counted->sum, entry.last);
-    AddTo(all.*counted->sum, entry.last);
   }
-  text::Table table({{"MPI", kLeft, true},
-                     {"calls", kRight},
-                     {"time", kRight},
-                     {"share", kRight},
-                     {"waiting", kRight},
-                     {"sent", kRight},
-                     {"received", kRight, false, true}});
-  size_t rows = 0;
-  const auto row = [&](std::string_view name, const Calls& sum) {
-    if (!(sum.calls > 0)) return;
-    table.Row({std::string(name), text::Number(sum.calls), Seconds(sum.seconds),
-               text::Percent(sum.seconds / task_seconds), Seconds(sum.waiting),
-               text::Bytes(sum.out), text::Bytes(sum.in)});
-    ++rows;
-  };
-  for (const auto& [kind, name] : kMpiClasses) row(name, classes[kind]);
-  // Not their bytes: the bytes of messages and of files do not add up.
-  all.out = all.in = std::nan("");
-  if (rows > 1) row("all", all);
-  return rows == 0 ? "" : table.Render("", width);
+  std::vector<CallRow> rows;
+  for (const auto& [kind, name] : kMpiClasses) {
+    const auto at = classes.find(kind);
+    if (at == classes.end() || !(at->second.calls > 0)) continue;
+    rows.push_back(at->second);
+    rows.back().name = name;
+  }
+  return rows;
 }
 
-std::string FileTable(const Profile& profile, double task_seconds, size_t width) {
-  text::Table table({{"files on", kLeft, true},
-                     {"", kLeft},
-                     {"calls", kRight},
-                     {"bytes", kRight},
-                     {"median", kRight, false, true},
-                     {"time", kRight},
-                     {"share", kRight}});
-  size_t rows = 0;
+std::vector<CallRow> MpiFunctions(const Profile& profile) {
+  std::map<std::string, CallRow> functions;
+  for (const FootprintEntry& entry : profile.footprint) {
+    const Counted* const counted = Find(kMpi, entry.series.metric.name);
+    const std::string& name = TagOf(entry.series, "function");
+    if (counted == nullptr || name.empty() || !CountsCalls(entry.series)) continue;
+    AddTo(functions[name].*counted->sum, entry.last);
+  }
+  return Sorted(functions);
+}
+
+std::vector<CallRow> FileCalls(const Profile& profile) {
+  std::vector<CallRow> rows;
   for (const Filesystem& one : Filesystems(profile)) {
-    bool first = true;
     for (const auto& [place, sum] : one.operations) {
-      if (++rows > kMaxCallRows) continue;
+      CallRow& row = rows.emplace_back(sum);
+      row.name = one.name;
+      row.operation = place < kOperations.size() ? kOperations[place].second : "other";
       const auto sizes = one.sizes.find(place);
-      Calls moved = sum;
-      AddTo(moved.in, sum.out);
-      const bool known = place < kOperations.size();
-      table.Row({std::exchange(first, false) ? Printable(one.name) : "",
-                 known ? std::string(kOperations[place].second) : "other", text::Number(sum.calls),
-                 text::Bytes(moved.in),
-                 text::Bytes(sizes == one.sizes.end() ? std::nan("") : sizes->second.Quantile(0.5)),
-                 Seconds(sum.seconds), text::Percent(sum.seconds / task_seconds)});
+      if (sizes != one.sizes.end()) row.median = sizes->second.Quantile(0.5);
     }
   }
-  if (rows == 0) return "";
-  std::string out = table.Render("", width);
-  if (rows > kMaxCallRows) {
-    out += fmt::format("  and {} rows more; all with --json\n", rows - kMaxCallRows);
+  return rows;
+}
+
+std::vector<CallRow> FunctionCalls(const Profile& profile) {
+  std::map<std::string, CallRow> functions;
+  for (const FootprintEntry& entry : profile.footprint) {
+    const Counted* const counted = Find(kFunctions, entry.series.metric.name);
+    if (counted == nullptr || !CountsCalls(entry.series)) continue;
+    std::string name = TagOf(entry.series, "function");
+    const std::string& object = TagOf(entry.series, "object");
+    if (!object.empty()) name += " (" + object + ")";
+    AddTo(functions[name].*counted->sum, entry.last);
   }
-  return out;
+  return Sorted(functions);
+}
+
+CallTimes TimesOfCalls(const Profile& profile) {
+  CallTimes times;
+  times.mpi = times.mpi_waits = times.files = std::nan("");
+  for (const FootprintEntry& entry : profile.footprint) {
+    if (!CountsCalls(entry.series)) continue;
+    const std::string& name = entry.series.metric.name;
+    if (name == "mpi_seconds_total") AddTo(times.mpi, entry.last);
+    if (name == "mpi_wait_seconds_total") AddTo(times.mpi_waits, entry.last);
+  }
+  for (const Filesystem& one : Filesystems(profile)) AddTo(times.files, one.seconds);
+  return times;
 }
 
 }  // namespace sonde

@@ -1,6 +1,16 @@
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <vector>
+
 #include "profiles/json/writer.h"
+#include "profiles/model/hardware.h"
+#include "profiles/report/calls.h"
+#include "profiles/report/headline.h"
 #include "profiles/report/moments.h"
+#include "profiles/report/mpi_waiting.h"
 #include "profiles/report/report.h"
+#include "profiles/report/used.h"
 
 namespace sonde {
 namespace {
@@ -40,6 +50,70 @@ void WriteNode(JsonWriter& w, const NodeRow& row) {
   w.EndObject();
 }
 
+void WriteAsked(JsonWriter& w, const Profile& profile, const Summary& summary, Nanos now) {
+  w.BeginArray();
+  for (const Used& one : AskedAndUsed(profile, summary, now)) {
+    w.BeginObject().Field("what", one.what).Field("unit", one.unit);
+    w.Field("asked", one.asked).Field("used", one.used).Field("text", one.text);
+    w.EndObject();
+  }
+  w.EndArray();
+}
+
+// As far as the step's own counters tell; sonde energy says more.
+void WriteEnergy(JsonWriter& w, const Profile& profile) {
+  const HardwareSummary hardware = SummarizeHardware(profile);
+  w.Key("energy").BeginObject().Field("step_joules", hardware.step_joules);
+  w.Field("gpu_joules", hardware.gpu_joules).EndObject();
+}
+
+constexpr size_t kMostCallRows = 100;
+
+// What a row has besides its name and calls.
+struct CallColumn {
+  std::string_view key;
+  double CallRow::*number;
+};
+constexpr CallColumn kTimeColumns[] = {{"seconds", &CallRow::seconds}};
+constexpr CallColumn kMpiColumns[] = {{"seconds", &CallRow::seconds},
+                                      {"wait_seconds", &CallRow::waiting},
+                                      {"sent_bytes", &CallRow::out},
+                                      {"received_bytes", &CallRow::in}};
+constexpr CallColumn kFileColumns[] = {{"seconds", &CallRow::seconds},
+                                       {"written_bytes", &CallRow::out},
+                                       {"read_bytes", &CallRow::in},
+                                       {"median_bytes", &CallRow::median}};
+
+void WriteCallRows(JsonWriter& w, std::string_view key, const std::vector<CallRow>& rows,
+                   std::span<const CallColumn> columns) {
+  w.Key(key).BeginArray();
+  for (size_t i = 0; i < std::min(rows.size(), kMostCallRows); ++i) {
+    const CallRow& row = rows[i];
+    w.BeginObject().Field("name", row.name);
+    if (!row.operation.empty()) w.Field("operation", row.operation);
+    w.Field("calls", row.calls);
+    for (const auto& [name, number] : columns) w.Field(name, row.*number);
+    w.EndObject();
+  }
+  w.EndArray();
+}
+
+// Seconds of all tasks and threads.
+void WriteCalls(JsonWriter& w, const Profile& profile, const Summary& summary) {
+  const CallTimes times = TimesOfCalls(profile);
+  const MpiWaiting waiting = WaitingInMpi(profile, TaskCount(profile, summary));
+  w.Key("calls").BeginObject().Field("task_seconds", TaskSeconds(profile, summary));
+  w.Field("mpi_seconds", times.mpi).Field("mpi_wait_seconds", times.mpi_waits);
+  w.Key("mpi_waiting").BeginObject().Field("seconds", waiting.seconds);
+  w.Field("slowest", waiting.slowest ? OwnerName(*waiting.slowest, profile.job) : "").EndObject();
+  w.Field("file_seconds", times.files);
+  WriteCallRows(w, "mpi", MpiClasses(profile), kMpiColumns);
+  WriteCallRows(w, "mpi_functions", MpiFunctions(profile), kMpiColumns);
+  WriteCallRows(w, "files", FileCalls(profile), kFileColumns);
+  WriteCallRows(w, "functions", FunctionCalls(profile), kTimeColumns);
+  w.EndObject();
+}
+
 void WriteApplication(JsonWriter& w, const FootprintEntry& e, const JobDescription& job) {
   w.BeginObject().Field("metric", e.series.metric.name);
   w.Key("tags").BeginObject();
@@ -63,13 +137,27 @@ std::string SummaryToJson(const Summary& summary) {
   return out;
 }
 
+void WriteReportTop(JsonWriter& w, const Profile& profile, const Summary& summary, Nanos now) {
+  w.Key("summary");
+  WriteSummary(w, summary);
+  w.Key("headline").BeginArray();
+  for (const HeadlinePart& part : HeadlineOf(profile, summary, now)) w.Value(part.text);
+  w.EndArray();
+  w.Key("asked");
+  WriteAsked(w, profile, summary, now);
+  WriteCalls(w, profile, summary);
+  WriteEnergy(w, profile);
+}
+
 std::string ReportToJson(const Profile& profile, const std::vector<NodeRow>& nodes, Nanos now,
-                         std::string_view steps) {
+                         std::string_view steps, std::span<const ReportHint> hints) {
   std::string out;
   JsonWriter w(out);
   const Summary summary = Summarize(profile, nodes, now);
-  w.BeginObject().Key("summary");
-  WriteSummary(w, summary);
+  w.BeginObject();
+  WriteReportTop(w, profile, summary, now);
+  w.Key("hints");
+  WriteHints(w, hints);
   w.Key("nodes").BeginArray();
   for (const NodeRow& row : nodes) WriteNode(w, row);
   w.EndArray().Key("application").BeginArray();

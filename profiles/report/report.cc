@@ -4,18 +4,24 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <map>
-#include <numeric>
 #include <unordered_set>
 #include <utility>
 
 #include "core/text/hostlist.h"
+#include "core/text/step_title.h"
 #include "profiles/model/hardware.h"
 #include "profiles/model/text.h"
+#include "profiles/report/call_tables.h"
 #include "profiles/report/calls.h"
+#include "profiles/report/headline.h"
+#include "profiles/report/local_time.h"
 #include "profiles/report/moments.h"
+#include "profiles/report/mpi_waiting.h"
+#include "profiles/report/node_table.h"
+#include "profiles/report/short_report.h"
+#include "profiles/report/used.h"
 
 namespace sonde {
 namespace {
@@ -23,11 +29,8 @@ namespace {
 // A wait status in words; "" for success.
 std::string HowItEnded(int wait_status) {
   if (wait_status == 0) return "";
-  const int signal = wait_status & 0x7f;
-  if (signal == 0) return fmt::format(", exit code {}", wait_status >> 8 & 0xff);
-  const char* name = sigabbrev_np(signal);
-  return name != nullptr ? fmt::format(", killed by SIG{}", name)
-                         : fmt::format(", killed by signal {}", signal);
+  const bool killed = (wait_status & 0x7f) != 0;
+  return (killed ? ", killed by " : ", exit ") + ExitText(wait_status);
 }
 
 using text::Bytes;
@@ -36,7 +39,7 @@ using text::Printable;
 using text::Seconds;
 
 constexpr size_t kBarWidth = 24;
-constexpr size_t kLabelWidth = 9;
+constexpr size_t kHeadlineParts = 5;
 constexpr size_t kMaxGaps = 8;      // nodes named for missing samples
 constexpr size_t kMaxMetrics = 40;  // of the application; an exporter may serve thousands
 
@@ -60,13 +63,16 @@ class Report {
         options_(options),
         summary_(Summarize(profile, options.nodes, options.now)) {}
 
-  std::string Short();
   std::string Full();
 
  private:
   void Header();
+  void Headline();
+  void Asked();
+  void Hints();
   void Cpu();
   void Memory();
+  void TimeInCalls();
   void Spread(std::string_view metric, std::string_view mode,
               const std::function<std::string(double)>& text, std::string_view what);
   void Nodes();
@@ -81,7 +87,9 @@ class Report {
   void Notes();
 
   void Line(std::string_view text) { out_.append(text).append("\n"); }
-  void Labelled(std::string_view label, std::string_view text);
+  void Labelled(std::string_view label, std::string_view text) {
+    out_ += text::Labelled(label, text, options_.width);
+  }
   std::string Bar(double ratio) const { return text::Bar(ratio, kBarWidth, options_.unicode); }
   std::string State() const {
     const std::string name(ToString(job_.state));
@@ -106,48 +114,14 @@ class Report {
   std::string out_;
 };
 
-// "Label    text", as wide as the terminal: the rest of the text goes on the next line.
-void Report::Labelled(std::string_view label, std::string_view text) {
-  std::string line = fmt::format("{:<{}}", label, kLabelWidth);
-  bool first = true;
-  while (!text.empty()) {
-    const size_t blank = text.find(' ');
-    const std::string_view word = text.substr(0, blank);
-    if (!first && text::Width(line) + 1 + text::Width(word) > options_.width) {
-      Line(line);
-      line.assign(kLabelWidth, ' ');
-      first = true;
-    }
-    if (!first) line += ' ';
-    line += word;
-    first = false;
-    text.remove_prefix(blank == std::string_view::npos ? text.size() : blank + 1);
-  }
-  Line(line);
-}
-
-std::string Report::Short() {
-  const Summary& s = summary_;
-  out_ = fmt::format("sonde: {} {}", Printable(job_.id.ToString()), State());
-  if (!std::isnan(s.duration)) out_ += " in " + Seconds(s.duration);
-  if (!std::isnan(s.cpu_of_tasks)) out_ += ", CPU " + Percent(s.cpu_of_tasks);
-  if (!std::isnan(s.memory_peak.value)) {
-    out_ += ", memory " + Bytes(s.memory_peak.value);
-    if (!s.memory_peak.by.empty()) out_ += fmt::format(" ({})", Printable(s.memory_peak.by));
-  }
-  for (size_t i = 0; i < std::min<size_t>(job_.figures.size(), 2); ++i) {
-    out_ += fmt::format(", {} {}", job_.figures[i].name, FigureValue(job_.figures[i]));
-  }
-  if (job_.coverage.expected != 0) out_ += ", coverage " + Percent(job_.coverage.Ratio());
-  Line(fmt::format("; see: sonde show {}", Printable(job_.id.ToString())));
-  return std::move(out_);
-}
-
 void Report::Header() {
   std::string title = fmt::format("Sonde: {}", Printable(job_.id.ToString()));
-  if (!job_.name.empty()) title += fmt::format(" ({})", Printable(job_.name));
+  const std::string called = StepTitle(job_.name, job_.command);
+  if (!called.empty()) title += fmt::format(" ({})", Printable(called));
   if (!job_.cluster.empty()) title += " on " + Printable(job_.cluster);
-  Line(fmt::format("{}: {}{}", title, State(), HowItEnded(job_.exit_status)));
+  out_ += text::Wrapped("", text::kIndent,
+                        fmt::format("{}: {}{}", title, State(), HowItEnded(job_.exit_status)),
+                        options_.width);
   std::string who;
   const auto add = [&](std::string_view before, std::string_view value) {
     if (value.empty()) return;
@@ -160,9 +134,9 @@ void Report::Header() {
   add("", fmt::format("{} node{}, {}", job_.expected_nodes, job_.expected_nodes == 1 ? "" : "s",
                       Tasks()));
   add("", fmt::format("level {} every {}", job_.level, FormatDuration(job_.period)));
-  Line(std::string(text::kIndent) + who);
-  std::string when = FormatTime(job_.start);
-  if (job_.end != 0) when += " to " + FormatTime(job_.end);
+  out_ += text::Wrapped(text::kIndent, text::kIndent, who, options_.width);
+  std::string when =
+      job_.end != 0 ? FormatLocalSpan(job_.start, job_.end) : FormatLocalTime(job_.start);
   if (!std::isnan(summary_.duration)) when += fmt::format(" ({})", Seconds(summary_.duration));
   Line(std::string(text::kIndent) + when);
   if (!job_.command.empty()) {
@@ -170,6 +144,35 @@ void Report::Header() {
         options_.width > text::kIndent.size() ? options_.width - text::kIndent.size() : 0;
     Line(std::string(text::kIndent) + text::Cut(Printable(job_.command), room));
   }
+  Line("");
+}
+
+void Report::Headline() {
+  const auto parts = HeadlineOf(profile_, summary_, options_.now);
+  if (parts.empty()) return;
+  Labelled("In short", HeadlineText(parts, kHeadlineParts));
+  Line("");
+}
+
+// The first numbers: what it was asked for decides how long the next job waits.
+void Report::Asked() {
+  std::string_view label = "Asked";
+  const auto line = [&](std::string_view text) {
+    if (text.empty()) return;
+    Labelled(label, text);
+    label = "";
+  };
+  for (const Used& one : AskedAndUsed(profile_, summary_, options_.now)) line(one.text);
+  line(OtherRequests(job_));
+  const std::string exits = ExitsText(job_);
+  if (!exits.empty() && job_.expected_tasks > 1) Labelled("Exits", exits);
+  if (label.empty() || !exits.empty()) Line("");
+}
+
+void Report::Hints() {
+  if (options_.hints.empty()) return;
+  Line("What to change");
+  out_ += HintsText(options_.hints, options_.width);
   Line("");
 }
 
@@ -246,61 +249,30 @@ void Report::Memory() {
   }
 }
 
-// The node to look at first: the one whose tasks got the least CPU per task, if that differs a lot
-// from the others; a shortened table is in that order.
-std::vector<size_t> WorstFirst(const std::vector<NodeRow>& rows) {
-  std::vector<size_t> order(rows.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  const auto badness = [&](size_t i) {
-    const NodeRow& row = rows[i];
-    if (row.lost || std::isnan(row.cpu_seconds)) return -1.0;
-    return row.cpu_seconds / std::max(1u, row.tasks);
-  };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return badness(a) < badness(b); });
-  return order;
+// Of the time of all tasks.
+void Report::TimeInCalls() {
+  const double tasks = TaskSeconds(profile_, summary_);
+  if (!(tasks > 0)) return;
+  const CallTimes times = TimesOfCalls(profile_);
+  if (times.mpi > 0) {
+    std::string text =
+        fmt::format("{} {} of the time", Bar(times.mpi / tasks), Percent(times.mpi / tasks));
+    const MpiWaiting waiting = WaitingInMpi(profile_, TaskCount(profile_, summary_));
+    if (waiting.seconds > 0) {
+      text += fmt::format(", {} waiting for other ranks", Percent(waiting.seconds / tasks));
+    }
+    Labelled("MPI", text);
+  }
+  if (times.files > 0) {
+    Labelled("Files", fmt::format("{} {} of the time", Bar(times.files / tasks),
+                                  Percent(times.files / tasks)));
+  }
 }
 
 void Report::Nodes() {
-  const auto& rows = options_.nodes;
-  if (rows.empty()) return;
-  const std::vector<size_t> worst = WorstFirst(rows);
-  std::vector<size_t> shown(worst.begin(), worst.begin() + static_cast<std::ptrdiff_t>(std::min(
-                                                               rows.size(), options_.max_nodes)));
-  if (rows.size() <= options_.max_nodes) {  // n2 before n10
-    std::sort(shown.begin(), shown.end(), [&](size_t a, size_t b) {
-      return strverscmp(rows[a].host.c_str(), rows[b].host.c_str()) < 0;
-    });
-  }
-  const bool differ = rows.size() > 1 && summary_.least_cpu.value < summary_.most_cpu.value;
-  using enum text::Table::Align;
-  text::Table table({{"", kLeft},
-                     {"node", kLeft, true},
-                     {"tasks", kRight},
-                     {"CPU", kRight},
-                     {"memory", kRight},
-                     {"received", kRight},
-                     {"sent", kRight},
-                     {"read", kRight},
-                     {"written", kRight}});
-  std::vector<double> measured = MeasuredSeconds(job_, options_.now, /*of_tasks=*/true);
-  measured.resize(rows.size(), summary_.duration);
-  for (const size_t i : shown) {
-    const NodeRow& row = rows[i];
-    const double share = row.cpu_seconds / (measured[i] * row.tasks);
-    const bool is_worst = row.lost || (differ && i == worst.front());
-    table.Row({is_worst ? "*" : "", Printable(row.host), std::to_string(row.tasks),
-               row.tasks == 0 ? Seconds(row.cpu_seconds) : Percent(share), Bytes(row.memory_peak),
-               Bytes(row.network_received), Bytes(row.network_sent), Bytes(row.disk_read),
-               Bytes(row.disk_written)});
-  }
+  if (options_.nodes.empty()) return;
   Line("");
-  out_ += table.Render("", options_.width);
-  if (shown.size() < rows.size()) {
-    Line(fmt::format("{}the {} of {} nodes with the least CPU time per task; all with --json",
-                     text::kIndent, shown.size(), rows.size()));
-  }
-  if (differ) Line(fmt::format("{}* the least CPU time per task, or lost", text::kIndent));
+  out_ += NodeTable(profile_.job, summary_, options_);
 }
 
 void Report::Traffic() {
@@ -322,9 +294,13 @@ void Report::Traffic() {
 }
 
 void Report::Hardware() {
-  const auto lines = HardwareLines(SummarizeHardware(profile_));
+  const HardwareSummary hardware = SummarizeHardware(profile_);
+  const auto lines = HardwareLines(hardware);
   if (!lines.empty()) Line("");
-  for (const auto& [label, text] : lines) Labelled(label, text);
+  for (const auto& [label, text] : lines) {
+    const bool bar = label == "GPUs" && !std::isnan(hardware.gpu_utilization);
+    Labelled(label, bar ? Bar(hardware.gpu_utilization) + " " + text : text);
+  }
 }
 
 // The values by which users judge a run come first.
@@ -353,6 +329,7 @@ void Report::Application() {
   if (entries.empty()) return;
   using enum text::Table::Align;
   text::Table table({{"application metric", kLeft, true},
+                     {"over time", kLeft, false, true},
                      {"last", kRight},
                      {"mean", kRight},
                      {"min", kRight, false, true},
@@ -363,7 +340,10 @@ void Report::Application() {
     const FootprintEntry* e = entries[i];
     const Metric& metric = e->series.metric;
     const bool counts = IsCounting(metric.type);
-    table.Row({Printable(SeriesName(metric.name, e->series.tags)),
+    const std::string name = SeriesName(metric.name, e->series.tags);
+    const auto line = options_.sparklines.find(name);
+    const bool drawn = line != options_.sparklines.end();
+    table.Row({Printable(name), drawn ? text::Sparkline(line->second, options_.unicode) : "",
                text::Value(e->last, metric.unit), text::Value(e->mean, metric.unit, counts),
                text::Value(e->min, metric.unit), text::Value(e->max, metric.unit),
                Printable(OwnerName(e->max_owner, job_))});
@@ -377,20 +357,23 @@ void Report::Application() {
 }
 
 void Report::Calls() {
-  // A command of `sonde run` may start others, as mpirun does its ranks: their number is not known.
-  const bool known = job_.expected_tasks != 0 && job_.id.step != "run";
-  const double tasks = summary_.measured_tasks > 0 ? summary_.measured_tasks : job_.expected_tasks;
-  const double task_seconds = known ? summary_.measured * tasks : std::nan("");
+  const double task_seconds = TaskSeconds(profile_, summary_);
   const std::string mpi = MpiTable(profile_, task_seconds, options_.width);
   const std::string files = FileTable(profile_, task_seconds, options_.width);
-  if (mpi.empty() && files.empty()) return;
+  const std::string functions = FunctionTable(profile_, task_seconds, options_.width);
   Line("");
   out_ += mpi;
+  Line("");
+  out_ += MpiFunctionTable(profile_, task_seconds, options_.width);
   Line("");
   out_ += DistributionTable(profile_.moments, Observed::kMpi, options_.width);
   Line("");
   out_ += files;
-  if (task_seconds > 0) {
+  Line("");
+  out_ += functions;
+  // Functions that nobody timed have none.
+  const bool shares = !(mpi + files).empty() || functions.find(" share\n") != std::string::npos;
+  if (task_seconds > 0 && shares) {
     Line(fmt::format("{}share: of {} x {}", text::kIndent, MeasuredTasks(),
                      Seconds(summary_.measured)));
   }
@@ -415,9 +398,9 @@ void Report::Covered() {
   for (const NodeInfo& node : job_.nodes) {
     if (!node.lost && node.note.empty()) continue;
     if (++gaps > kMaxGaps) continue;
-    const std::string why = node.note.empty() ? "lost" : Printable(node.note);
+    const std::string why = node.note.empty() ? "lost" : Printable(LocalTimesIn(node.note));
     Labelled("", fmt::format("{}: {}{}", Printable(node.host), why,
-                             node.left != 0 ? ", left " + FormatTime(node.left) : ""));
+                             node.left != 0 ? ", left " + FormatLocalTime(node.left) : ""));
   }
   if (gaps > kMaxGaps) Labelled("", fmt::format("and {} nodes more", gaps - kMaxGaps));
 }
@@ -458,16 +441,20 @@ void Report::Notes() {
   }
   for (const Group& group : groups) {
     const std::string who = group.hosts.empty() ? "" : NameHosts(group.hosts) + ": ";
-    Labelled("Note", Printable(who + std::string(group.text)));
+    Labelled("Note", Printable(who + LocalTimesIn(group.text)));
   }
 }
 
 std::string Report::Full() {
   Header();
+  Headline();
   Figures();
+  Asked();
+  Hints();
   const size_t before = out_.size();
   Cpu();
   Memory();
+  TimeInCalls();
   if (out_.size() == before) {
     Labelled("CPU", job_.level < 2 ? "not measured at this level (2 and above measure it)"
                                    : "nothing was measured");
@@ -489,8 +476,8 @@ std::string Report::Full() {
 }  // namespace
 
 std::string RenderReport(const Profile& profile, const ReportOptions& options) {
-  Report report(profile, options);
-  return options.form == ReportOptions::Form::kShort ? report.Short() : report.Full();
+  if (options.form == ReportOptions::Form::kShort) return ShortReport(profile, options);
+  return Report(profile, options).Full();
 }
 
 }  // namespace sonde

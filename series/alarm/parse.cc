@@ -71,6 +71,7 @@ class Parser {
   bool ReadTest(Condition& c);
   bool ReadCondition(Condition& c);
   bool ReadOption(Rule& rule);
+  bool MakeOfOneNode(Condition& c);
   bool CheckCondition(const Condition& c);
   bool CheckRule(const Rule& rule);
 
@@ -133,10 +134,9 @@ bool Parser::ReadSelector(std::string& metric, Tags& tags) {
 
 bool Parser::ReadSelectorOfRule(std::string& metric, Tags& tags) {
   if (!ReadSelector(metric, tags)) return false;
-  if (tags.Find("host") == nullptr && tags.Find("task") == nullptr) return true;
+  if (tags.Find("task") == nullptr) return true;
   return Fail(
-      "no tag host or task: a rule is about all nodes, and says by 'any' that one of them is "
-      "enough,");
+      "no tag task: a rule is about all tasks, and says by 'any' that one of them is enough,");
 }
 
 bool Parser::ReadNumber(double& number) {
@@ -217,6 +217,18 @@ bool Parser::ReadTest(Condition& c) {
   return Fail("a comparison (> >= < <= = !=), absent, lags or leads");
 }
 
+// A condition on one node's number: that node puts its own values together and sends what comes
+// out, which is then the most of one.
+bool Parser::MakeOfOneNode(Condition& c) {
+  const bool plain = c.who == Who::kStep || (c.who == Who::kMax && c.per_node);
+  if (!plain || c.test == Test::kLags || c.test == Test::kLeads) {
+    return Fail("no aggregate of nodes where the tag host names one, but");
+  }
+  c.who = Who::kMax;
+  c.per_node = true;
+  return true;
+}
+
 bool Parser::CheckCondition(const Condition& c) {
   const bool deviates = c.test == Test::kLags || c.test == Test::kLeads;
   if (c.who == Who::kAny && c.test == Test::kEqual) {
@@ -225,7 +237,8 @@ bool Parser::CheckCondition(const Condition& c) {
   if (c.who == Who::kAll && c.test == Test::kNotEqual) {
     return Fail("another comparison: whether all of them differ is not known, only 'any ... !=',");
   }
-  if (c.test == Test::kAbsent && (c.who != Who::kStep || c.rate || !c.over.empty())) {
+  if (c.test == Test::kAbsent &&
+      ((c.who != Who::kStep && !IsOfOneNode(c)) || c.rate || !c.over.empty())) {
     return Fail("no aggregate, rate or '/' with 'absent', but");
   }
   if (deviates && (c.who != Who::kStep && !(c.who == Who::kAny && c.per_node))) {
@@ -247,7 +260,7 @@ bool Parser::ReadCondition(Condition& c) {
   if (Take("/") && !ReadMetric(c.over)) return false;
   if (!ReadWho(c)) return false;
   c.rate = TakeWord("rate");
-  return ReadTest(c) && CheckCondition(c);
+  return ReadTest(c) && (!IsOfOneNode(c) || MakeOfOneNode(c)) && CheckCondition(c);
 }
 
 bool Parser::ReadOption(Rule& rule) {

@@ -85,6 +85,8 @@ std::string DerivedName(const Derived& derived) {
   return name;
 }
 
+bool IsOfOneNode(const Condition& c) { return c.tags.Find(kHostTag) != nullptr; }
+
 std::optional<Derived> NeedOf(const Condition& c) {
   if (!OfEach(c) || (!c.rate && c.over.empty() && !c.per_node)) return std::nullopt;
   return Derived{c.metric, c.tags, c.over, c.per_node, c.rate};
@@ -153,8 +155,9 @@ Result<std::vector<Derived>> DecodeDerived(std::string_view bytes) {
 std::string ToText(const Condition& c) {
   std::string text = Selector(c.metric, c.tags);
   if (!c.over.empty()) text += " / " + c.over;
-  if (c.who != Who::kStep) text += fmt::format(" {}", kWho[static_cast<size_t>(c.who)]);
-  if (c.per_node) text += c.who == Who::kAll ? " nodes" : " node";
+  const bool aggregates = c.who != Who::kStep && !IsOfOneNode(c);
+  if (aggregates) text += fmt::format(" {}", kWho[static_cast<size_t>(c.who)]);
+  if (aggregates && c.per_node) text += c.who == Who::kAll ? " nodes" : " node";
   if (c.rate) text += " rate";
   text += fmt::format(" {}", ToString(c.test));
   if (c.test != Test::kAbsent) text += fmt::format(" {}", c.bound);

@@ -73,6 +73,9 @@ struct Condition {
   Nanos in = 0;            // not now, but after this time if the trend goes on
   bool operator==(const Condition&) const = default;
 };
+// Whether its tags name a node, by kHostTag: then it is about that node's number alone.
+inline constexpr std::string_view kHostTag = "host";
+bool IsOfOneNode(const Condition& condition);
 
 struct Rule {
   std::string name;
@@ -88,7 +91,8 @@ struct Rule {
   Nanos Calm() const { return calm.value_or(hold); }
 };
 
-// A series that nodes compute from their own for rules.
+// A series that nodes compute from their own for rules; with the tag kHostTag, the node of that
+// name alone.
 struct Derived {
   std::string metric;
   Tags tags;

@@ -20,6 +20,10 @@
 
 namespace sonde {
 
+// The help of metrics that a program records by the Telemetry.add_data() of Dragon's Python side
+// (libclient/python), which gives none.
+inline constexpr std::string_view kHelpOfAddData = "Recorded by Telemetry.add_data().";
+
 struct Alias;
 
 // A query for an alias: the queries to ask instead, and what their answers come to.

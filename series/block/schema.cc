@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "core/bytes.h"
+#include "core/text/hash.h"
 #include "series/block/pack.h"
 #include "series/block/series_bytes.h"
 
@@ -84,13 +85,6 @@ std::vector<Series> ReadShared(ByteReader& in) {
   return series;
 }
 
-// FNV-1a, 64 bits. Never to change: ids stand in blocks on disk.
-uint64_t Hash(std::string_view bytes) {
-  uint64_t hash = 0xcbf29ce484222325;
-  for (const char c : bytes) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;
-  return hash;
-}
-
 }  // namespace
 
 Schema::Schema(std::vector<Series> series, bool whole) : series_(std::move(series)) {
@@ -102,7 +96,7 @@ Schema::Schema(std::vector<Series> series, bool whole) : series_(std::move(serie
     text_bytes_ = WriteShared(series_, out);
   }
   encoded_.shrink_to_fit();
-  id_ = Hash(encoded_);
+  id_ = Fnv1a64(encoded_);
 }
 
 Schema::Ptr Schema::Make(std::vector<Series> series) {

@@ -1,17 +1,30 @@
 #include "series/query/counter_total.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sonde {
 
-double CounterTotal::Add(const Reduced& value) {
-  if (any_ && value.count != count_) {
+bool RowNodes::Changed(std::span<const PresenceRun> runs, Nanos time) {
+  if (time == time_) return changed_;
+  const auto behind =
+      std::upper_bound(runs.begin(), runs.end(), time,
+                       [](Nanos t, const PresenceRun& run) { return t < run.first; });
+  const PresenceRun* run = behind == runs.begin() ? nullptr : &*(behind - 1);
+  const Nanos first = run == nullptr ? INT64_MIN : run->first;
+  changed_ = first != std::exchange(run_, first) || (run != nullptr && run->IsMixed());
+  time_ = time;
+  return changed_;
+}
+
+double CounterTotal::Add(const Reduced& value, bool others) {
+  if (any_ && (others || value.count != count_)) {
     const double less = std::max(0.0, total_ - value.sum);
     if (value.count >= most_) {
       missing_ = 0;  // as many values as ever: the row is whole, nothing has to be added
     } else {
       // A node that comes back may have an old count, but no less than it had.
-      missing_ = value.count < count_ ? less : std::min(missing_, less);
+      missing_ = others || value.count < count_ ? less : std::min(missing_, less);
     }
   }
   any_ = true;
@@ -22,10 +35,10 @@ double CounterTotal::Add(const Reduced& value) {
   return total_;
 }
 
-Reduced CounterRows::Add(const Reduced& row) {
+Reduced CounterRows::Add(const Reduced& row, bool others) {
   if (!(row.count > 0)) return row;
   Reduced whole = row;
-  whole.sum = total_.Add(row);
+  whole.sum = total_.Add(row, others);
   whole.count = total_.most();
   if (last_.count > 0) {
     if (last_.max > whole.max) whole.max = last_.max, whole.max_owner = last_.max_owner;

@@ -23,10 +23,12 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/job.h"
 #include "core/metric.h"
 #include "core/status.h"
 #include "core/time.h"
@@ -91,7 +93,7 @@ bool ReducedSumsCounters(const QuerySpec& spec);
 // That part, from series with the tag `stat` (ReducedRange, ReducedNeeds). Without the tags that
 // reduction dropped.
 Result<QueryPart> EvaluateReducedPart(const QuerySpec& spec, const std::vector<SeriesData>& reduced,
-                                      const QueryGrid& grid);
+                                      std::span<const PresenceRun> presence, const QueryGrid& grid);
 // A part of nothing.
 QueryPart EmptyPart(const QuerySpec& spec);
 // Adds the part of others, made for the same question. kLimit if the result would be too large;

@@ -10,10 +10,12 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "core/job.h"
 #include "core/status.h"
 #include "core/time.h"
 #include "core/time_zone.h"
@@ -199,9 +201,11 @@ TimeRange ReducedRange(const QuerySpec& spec, bool counts, Nanos period);
 bool ReducedNeeds(const QuerySpec& spec, const Series& reduced);
 // The answer, from series with the tag `stat`; needs AnswersFromReduced or SpreadAnswers. Tags that
 // reduction dropped are not among the results' aggregate_tags. Of percentiles: nothing if none are
-// recorded, kUnsupported if a group is more than one series.
+// recorded, kUnsupported if a group is more than one series. `presence`: of the step, if it is
+// known (series/query/counter_total.h).
 Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
-                                                 const std::vector<SeriesData>& reduced);
+                                                 const std::vector<SeriesData>& reduced,
+                                                 std::span<const PresenceRun> presence = {});
 
 // The spec as bytes, for the tree. Decoding trusts nothing.
 void EncodeQuery(const QuerySpec& spec, std::string& out);

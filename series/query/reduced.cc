@@ -54,7 +54,7 @@ const std::vector<Point>& Find(const Stats& stats, std::string_view stat) {
 }
 
 // Rows of fewer nodes than there were before are made whole.
-void CountOn(Stats& stats) {
+void CountOn(std::span<const PresenceRun> presence, Stats& stats) {
   const std::vector<Point> counts = Find(stats, "count");
   if (!stats.counts || counts.empty()) return;
   constexpr std::pair<std::string_view, double Reduced::*> kParts[] = {{"count", &Reduced::count},
@@ -62,6 +62,7 @@ void CountOn(Stats& stats) {
                                                                        {"min", &Reduced::min},
                                                                        {"max", &Reduced::max}};
   CounterRows rows;
+  RowNodes nodes;
   std::array<size_t, std::size(kParts)> next{};
   for (const Point& row : counts) {
     Reduced value;
@@ -76,7 +77,7 @@ void CountOn(Stats& stats) {
       value.*kParts[i].second = *places[i];
     }
     value.count = row.value;
-    const Reduced whole = rows.Add(value);
+    const Reduced whole = rows.Add(value, nodes.Changed(presence, row.time));
     for (size_t i = 0; i < std::size(kParts); ++i) {
       if (places[i] != nullptr) *places[i] = whole.*kParts[i].second;
     }
@@ -155,7 +156,8 @@ Status ManySeries(const QuerySpec& spec) {
 }
 
 // The matching series, as they were before reduction, with counters made whole.
-std::map<Tags, Stats> Gather(const SeriesFilter& filter, const std::vector<SeriesData>& reduced) {
+std::map<Tags, Stats> Gather(const SeriesFilter& filter, const std::vector<SeriesData>& reduced,
+                             std::span<const PresenceRun> presence) {
   std::map<Tags, Stats> series;
   for (const SeriesData& s : reduced) {
     const std::string* stat = s.series.tags.Find(kStatTag);
@@ -166,13 +168,14 @@ std::map<Tags, Stats> Gather(const SeriesFilter& filter, const std::vector<Serie
     stats.counts = Counts(s.series.metric);
     stats.points[*stat] = s.points;
   }
-  for (auto& [tags, stats] : series) CountOn(stats);
+  for (auto& [tags, stats] : series) CountOn(presence, stats);
   return series;
 }
 
 Result<std::vector<QueryResult>> EvaluateChecked(const QuerySpec& spec, const SeriesFilter& filter,
-                                                 const std::vector<SeriesData>& reduced) {
-  const std::map<Tags, Stats> series = Gather(filter, reduced);
+                                                 const std::vector<SeriesData>& reduced,
+                                                 std::span<const PresenceRun> presence) {
+  const std::map<Tags, Stats> series = Gather(filter, reduced, presence);
   SONDE_RETURN_IF_ERROR(CheckFilled(spec, series.size()));
   const std::vector<std::string> keys = GroupKeys(spec);
   std::map<std::vector<std::string>, std::vector<std::pair<const Tags*, const Stats*>>> groups;
@@ -265,7 +268,8 @@ bool ReducedNeeds(const QuerySpec& spec, const Series& reduced) {
 }
 
 Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
-                                                 const std::vector<SeriesData>& reduced) {
+                                                 const std::vector<SeriesData>& reduced,
+                                                 std::span<const PresenceRun> presence) {
   // Without any series it does not matter.
   const bool counts =
       reduced.empty() || std::any_of(reduced.begin(), reduced.end(),
@@ -278,7 +282,7 @@ Result<std::vector<QueryResult>> EvaluateReduced(const QuerySpec& spec,
     SONDE_RETURN_IF_ERROR(CheckQuery(spec));
     const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
     if (!filter.ok()) return filter.status();
-    return EvaluateChecked(spec, *filter, reduced);
+    return EvaluateChecked(spec, *filter, reduced, presence);
   } catch (const std::bad_alloc&) {
     return Status(Code::kLimit,
                   "query of '" + spec.metric + "': no memory; ask for less, or downsample");
@@ -290,13 +294,14 @@ bool ReducedSumsCounters(const QuerySpec& spec) {
 }
 
 Result<QueryPart> EvaluateReducedPart(const QuerySpec& spec, const std::vector<SeriesData>& reduced,
+                                      std::span<const PresenceRun> presence,
                                       const QueryGrid& grid) {
   SONDE_RETURN_IF_ERROR(CheckQuery(spec));
   const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
   if (!filter.ok()) return filter.status();
   try {
     std::vector<SeriesData> sums;
-    for (const auto& [tags, stats] : Gather(*filter, reduced)) {
+    for (const auto& [tags, stats] : Gather(*filter, reduced, presence)) {
       SeriesData& sum = sums.emplace_back();
       sum.series.metric.name = spec.metric;
       sum.series.metric.type = stats.counts ? MetricType::kCounter : MetricType::kGauge;

@@ -48,6 +48,8 @@ struct GroupStore::Rep {
   void OpenBlock();
   bool Widen(const Schema& wider);
   void MoveColumns(size_t count, size_t to);
+  void Insert(size_t at, Nanos time);
+  void Change(size_t at, const std::function<void(std::span<double> row)>& change);
   Status Encode(size_t first, size_t count, SealedBlock& block) const;
   void SealFirst(size_t count);
   void Keep(SealedBlock block);
@@ -145,12 +147,43 @@ bool GroupStore::Amend(Nanos time, const std::function<void(std::span<double> ro
   const auto found = std::lower_bound(rep.times.begin(), rep.times.end(), time);
   if (found == rep.times.end() || *found != time) return false;
   const auto at = static_cast<size_t>(found - rep.times.begin());
-  std::vector<double> row(rep.schema->size());
-  for (size_t c = 0; c < row.size(); ++c) row[c] = rep.columns[c * rep.stride + at];
-  change(row);
-  for (size_t c = 0; c < row.size(); ++c) rep.columns[c * rep.stride + at] = row[c];
-  if (time == rep.last_time) rep.last_row = std::move(row);
+  rep.Change(at, change);
+  for (size_t c = 0; c < rep.last_row.size() && time == rep.last_time; ++c) {
+    rep.last_row[c] = rep.columns[c * rep.stride + at];
+  }
   return true;
+}
+
+void GroupStore::Rep::Change(size_t at, const std::function<void(std::span<double> row)>& change) {
+  std::vector<double> row(schema->size());
+  for (size_t c = 0; c < row.size(); ++c) row[c] = columns[c * stride + at];
+  change(row);
+  for (size_t c = 0; c < row.size(); ++c) columns[c * stride + at] = row[c];
+}
+
+void GroupStore::Place(Nanos time, const std::function<void(std::span<double> row)>& change) {
+  Rep& rep = *rep_;
+  if (rep.schema->size() == 0) return;
+  if (rep.times.empty()) rep.OpenBlock();
+  const auto found = std::lower_bound(rep.times.begin(), rep.times.end(), time);
+  const auto at = static_cast<size_t>(found - rep.times.begin());
+  if (found == rep.times.end() || *found != time) rep.Insert(at, time);
+  rep.Change(at, change);
+  if (rep.times.size() < rep.open_rows + rep.options.late_rows) return;
+  rep.SealFirst(rep.open_rows);
+  if (!rep.times.empty()) rep.OpenBlock();
+}
+
+// A row without values.
+void GroupStore::Rep::Insert(size_t at, Nanos time) {
+  const size_t behind = times.size() - at;
+  times.insert(times.begin() + static_cast<std::ptrdiff_t>(at), time);
+  for (size_t c = 0; c < schema->size(); ++c) {
+    double* const place = &columns[c * stride + at];
+    std::copy_backward(place, place + behind, place + behind + 1);
+    *place = std::nan("");
+  }
+  ++rows;
 }
 
 // The sequence is the caller's.

@@ -99,6 +99,9 @@ class GroupStore {
   // Changes the row of `time` while it is one of the open ones: `change` gets its values by
   // schema(). False if there is no such row (any more).
   bool Amend(Nanos time, const std::function<void(std::span<double> row)>& change);
+  // Changes the row of `time`, which is made if no open one is of that time: for a store whose rows
+  // come in any order, and to which none is appended. Its blocks may overlap in time.
+  void Place(Nanos time, const std::function<void(std::span<double> row)>& change);
   void Seal();
   // The open rows as the blocks that sealing would make of them now. Later sealed blocks have the
   // same sequences again, the last one with more rows.

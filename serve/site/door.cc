@@ -211,8 +211,9 @@ void Door::OnRequest(const std::shared_ptr<Guest>& guest, const SiteRequest& req
   const size_t length = web::HeadLength(guest->bytes());
   servers_.Hand(owner->name,
                 {guest->Leave(),
-                 [request, rest = target.rest, body = guest->bytes().substr(length)](
-                     const std::string& token) { return HeadFor(request, rest, token) + body; },
+                 [request, target, body = guest->bytes().substr(length)](const std::string& token) {
+                   return HeadFor(request, target, token) + body;
+                 },
                  [guest](const Status& why) {
                    guest->Answer(web::ErrorResponse(StatusOf(why), why.message()));
                  }});

@@ -16,6 +16,8 @@
 #include <utility>
 
 #include "core/log.h"
+#include "core/text/ascii.h"
+#include "core/text/split.h"
 #include "forward/formats/destination.h"
 #include "serve/site/accounts.h"
 #include "serve/site/door.h"
@@ -30,17 +32,12 @@ namespace {
 
 constexpr size_t kMinSecret = 16;
 
-std::vector<std::string> Split(std::string_view text) {
-  std::vector<std::string> parts;
-  while (!text.empty()) {
-    const size_t comma = std::min(text.find(','), text.size());
-    std::string_view part = text.substr(0, comma);
-    while (part.starts_with(' ')) part.remove_prefix(1);
-    while (part.ends_with(' ')) part.remove_suffix(1);
-    if (!part.empty()) parts.emplace_back(part);
-    text.remove_prefix(std::min(comma + 1, text.size()));
+std::vector<std::string> WordsOf(std::string_view text) {
+  std::vector<std::string> words;
+  for (const std::string_view part : Split(text, ',')) {
+    if (const std::string_view word = Trim(part, " "); !word.empty()) words.emplace_back(word);
   }
-  return parts;
+  return words;
 }
 
 // The names in the directory with one entry for each user, if the pattern has such a part.
@@ -62,7 +59,7 @@ std::vector<std::string> UsersBy(const std::string& pattern, const Accounts& acc
 
 Result<SiteRules> RulesOf(const Config& config, const Accounts& accounts) {
   SiteRules rules;
-  rules.admins = Split(config.site_admins);
+  rules.admins = WordsOf(config.site_admins);
   rules.user_header = config.site_user_header;
   if (!config.site_proxy.empty()) {
     const Result<Account> proxy = accounts.ByName(config.site_proxy);

@@ -6,6 +6,8 @@
 #include <cctype>
 
 #include "core/text/ascii.h"
+#include "core/text/names.h"
+#include "web/http/http.h"
 #include "web/server/request_head.h"
 
 namespace sonde::site {
@@ -16,6 +18,15 @@ constexpr std::string_view kEnd = "\r\n";
 constexpr std::string_view kPassedOn[] = {
     "Accept", "Accept-Encoding",   "Content-Encoding", "Content-Length", "Content-Type",
     "Expect", "If-Modified-Since", "If-None-Match",    "Last-Event-ID",  "Transfer-Encoding"};
+
+constexpr std::string_view kPrefix = "/user/";  // of the archive of a user
+
+bool IsHost(std::string_view text) {
+  constexpr std::string_view kOthers = ".:-[]";
+  return !text.empty() && text.size() <= 255 && std::all_of(text.begin(), text.end(), [&](char c) {
+    return names::IsLetter(c) || names::IsDigit(c) || kOthers.find(c) != std::string_view::npos;
+  });
+}
 
 bool Same(std::string_view a, std::string_view b) {
   return a.size() == b.size() && std::equal(a.begin(), a.end(), b.begin(), [](char x, char y) {
@@ -76,7 +87,6 @@ Result<SiteRequest> ParseSiteRequest(std::string_view head) {
 }
 
 SiteTarget ParseSiteTarget(std::string_view target) {
-  constexpr std::string_view kPrefix = "/user/";
   if (!target.starts_with(kPrefix)) return {"", std::string(target)};
   const std::string_view named = target.substr(kPrefix.size());
   const size_t end = std::min(named.find_first_of("/?"), named.size());
@@ -85,9 +95,13 @@ SiteTarget ParseSiteTarget(std::string_view target) {
   return {std::string(named.substr(0, end)), std::move(rest)};
 }
 
-std::string HeadFor(const SiteRequest& request, std::string_view target, std::string_view token) {
-  std::string head = fmt::format("{} {} {}\r\nHost: localhost\r\nConnection: close\r\n",
-                                 request.method, target, request.version);
+std::string HeadFor(const SiteRequest& request, const SiteTarget& target, std::string_view token) {
+  const std::string_view host = request.Field("Host");
+  std::string head = fmt::format("{} {} {}\r\nHost: {}\r\nConnection: close\r\n", request.method,
+                                 target.rest, request.version, IsHost(host) ? host : "localhost");
+  if (!target.user.empty()) {
+    head += fmt::format("{}: {}{}\r\n", web::kPrefixHeader, kPrefix, target.user);
+  }
   head += fmt::format("Authorization: Bearer {}\r\n", token);
   for (const std::string_view name : kPassedOn) {
     if (request.Count(name) != 0) head += fmt::format("{}: {}\r\n", name, request.Field(name));

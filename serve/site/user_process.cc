@@ -58,7 +58,13 @@ Result<std::unique_ptr<web::Server>> Open(const Account& account, const Config& 
   options.listen = false;
   options.token = token;
   options.nan_null = config.opentsdb_nan_null;
-  return web::Server::Start(options, std::make_shared<serve::ArchiveSource>(*std::move(archive)));
+  serve::ConcludeOptions conclude;
+  conclude.peak_files = {path + "/peaks.json"};
+  if (!config.peaks.empty()) conclude.peak_files.push_back(config.peaks);
+  conclude.carbon = {config.carbon_g_per_kwh, config.pue};
+  return web::Server::Start(
+      options, std::make_shared<serve::ArchiveSource>(*std::move(archive), nullptr,
+                                                      serve::RunningHeads::kTimeout, conclude));
 }
 
 // False: there are no more connections.

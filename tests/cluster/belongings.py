@@ -96,14 +96,27 @@ def listening(pid):
     return sorted(found)
 
 
-def abstract_sockets(directory):
-    """Names, with their @, of the abstract Unix sockets that begin with sonde and that a process of
-    this cluster has open."""
+def unix_sockets(begin):
+    """The names, by inode, of the Unix sockets whose names begin so."""
     names = {}
     for line in pathlib.Path("/proc/net/unix").read_text().splitlines()[1:]:
         fields = line.split(maxsplit=7)
-        if len(fields) == 8 and fields[7].startswith("@sonde"):
+        if len(fields) == 8 and fields[7].startswith(begin):
             names[fields[6]] = fields[7]
+    return names
+
+
+def is_of_others(path, directory):
+    """Whether only processes that are not of this cluster have the Unix socket at this path open."""
+    inodes = unix_sockets(str(path)).keys()
+    holders = [pid for pid in all_pids() if open_sockets(pid) & inodes] if inodes else []
+    return bool(holders) and not any(belongs(pid, directory) for pid in holders)
+
+
+def abstract_sockets(directory):
+    """Names, with their @, of the abstract Unix sockets that begin with sonde and that a process of
+    this cluster has open."""
+    names = unix_sockets("@sonde")
     if not names:
         return []
     found = set()

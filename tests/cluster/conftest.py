@@ -53,6 +53,16 @@ REGISTRY = pathlib.Path("/run/sonde-clusters")
 # ctest's SKIP_RETURN_CODE for these tests: shown as skipped, never as passed.
 SKIPPED = 77
 
+# What srun prints at the end has all that a test may look for; users get it in six lines.
+FULL_REPORT = {"SONDE_REPORT": "full"}
+
+
+def environment(more):
+    """This one with more variables; None takes one away."""
+    every = {**os.environ, **FULL_REPORT, **(more or {})}
+    return {name: value for name, value in every.items() if value is not None}
+
+
 PLUGSTACK = f"optional {PLUGIN} sonded={SONDED} sonde={SONDE} config=@DIR@/sonde.conf libraries={LIBRARIES} state=@DIR@/counters\n"
 
 
@@ -159,7 +169,7 @@ class Cluster:
             return subprocess.run(
                 self.command(command, user),
                 timeout=timeout,
-                env={**os.environ, **(env or {})},
+                env=environment(env),
                 stdin=None if "input" in options else subprocess.DEVNULL,
                 capture_output=True,
                 text=True,
@@ -185,7 +195,7 @@ class Cluster:
         self._settle(command)
         child = subprocess.Popen(
             self.command(command, user),
-            env={**os.environ, **(env or {})},
+            env=environment(env),
             **{**defaults, **options},
         )
         self._children.append(child)
@@ -278,14 +288,14 @@ class Cluster:
     def leftovers(self):
         """What Sonde should have taken away with its steps; empty when it did.
 
-        This cluster's daemons of this build, abstract sockets and shared memory of Sonde's. A file of
-        shared memory does not tell its cluster but by the number of a job in its name; those of other
-        users are of other tests.
+        This cluster's daemons of this build, abstract sockets, shared memory of Sonde's and sockets in
+        /tmp. A file of these does not tell its cluster but by the number of a job in its name, and a
+        socket by who has it open; those of other users are of other tests.
         """
         return (
             [f"process {pid} {command}" for pid, command in self.daemons()]
             + [f"socket {name}" for name in belongings.abstract_sockets(self.dir)]
-            + [f"file {path}" for path in self._shared_memory() if not self._foreign(path.name)]
+            + [f"file {path}" for path in self._files() if not self._foreign(path)]
         )
 
     def wait_clean(self, timeout=8.0):
@@ -303,8 +313,9 @@ class Cluster:
         """(pid, command line) of this cluster's living processes that run this build's daemon."""
         return belongings.running((str(SONDED), f"{SONDED}-head"), self.dir)
 
-    def _shared_memory(self):
-        for path in pathlib.Path("/dev/shm").glob("*sonde*"):
+    def _files(self):
+        memory = pathlib.Path("/dev/shm").glob("*sonde*")
+        for path in [*memory, *pathlib.Path("/tmp").glob("sonde-*.proxy")]:
             try:
                 if path.stat().st_mtime >= self.started and path.owner() in (USER, OTHER_USER):
                     yield path
@@ -312,11 +323,11 @@ class Cluster:
             except (FileNotFoundError, KeyError):
                 continue
 
-    def _foreign(self, name):
-        numbers = {int(digits) for digits in re.findall(r"\d+", name)}
+    def _foreign(self, path):
+        numbers = {int(digits) for digits in re.findall(r"\d+", path.name)}
         mine = range(self.facts["first_job"], self.facts["last_job"] + 1)
         if any(number in mine for number in numbers):
-            return False
+            return belongings.is_of_others(path, self.dir)
         return any(number in jobs for number in numbers for jobs in other_jobs(self.dir))
 
     # --- Logs and end

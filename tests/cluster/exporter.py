@@ -2,7 +2,8 @@
 
 Run as a task: prints "port N", serves until "stop" exists in the directory that is its argument, and
 prints what its counter had in the last answer it gave. It counts its scrapes; after the fifth the
-gauge `fleeting` is served no more. Started without arguments it is only a module.
+gauge `fleeting` is served no more. With a second argument it has a page that says so at every other
+path, as many exporters have. Started without arguments it is only a module.
 """
 
 import http.server
@@ -31,10 +32,13 @@ START = time.time()
 
 class Handler(http.server.BaseHTTPRequestHandler):
     scrapes = 0
+    landing = False
 
     def do_GET(self):
-        if self.path != "/metrics":
+        if self.path != "/metrics" and not Handler.landing:
             return self.send_error(404)
+        if self.path != "/metrics":
+            return self.answer(b"<html><a href='/metrics'>Metrics</a></html>", "text/html")
         Handler.scrapes += 1
         body = TEXT.format(
             scrapes=self.scrapes,
@@ -42,8 +46,11 @@ class Handler(http.server.BaseHTTPRequestHandler):
             start=START,
             fleeting="fleeting 1\n" if self.scrapes <= 5 else "",
         ).encode()
+        self.answer(body, "application/openmetrics-text; version=1.0.0")
+
+    def answer(self, body, kind):
         self.send_response(200)
-        self.send_header("Content-Type", "application/openmetrics-text; version=1.0.0")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -54,6 +61,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 def main():
     stop = pathlib.Path(sys.argv[1]) / "stop"
+    Handler.landing = len(sys.argv) > 2
     server = http.server.HTTPServer(("127.0.0.1", 0), Handler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     print("port", server.server_port, flush=True)

@@ -235,3 +235,21 @@ class Step:
 
     def profile(self):
         return show(self.cluster, self.id, self.user)
+
+
+@contextlib.contextmanager
+def served(cluster):
+    """`sonde serve` of the user."""
+    out = cluster.dir / f"serve{Step.count}.out"
+    with open(out, "w") as file:
+        process = cluster.popen([SONDE, "serve", "--port", "0"], user=USER, stdout=file)
+    try:
+        found = wait_for(
+            lambda: re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", out.read_text()),
+            "the address of sonde serve",
+            20,
+        )
+        yield Live("127.0.0.1", int(found.group(1)), found.group(2))
+    finally:
+        process.terminate()
+        process.wait(20)

@@ -129,7 +129,7 @@ def test_rules_come_and_go_over_http_and_by_the_command(cluster, room):
     assert alarm["metric"] == "node_load1" and alarm["operator"] == {"More": 0}
     assert alarm["pretty"].startswith("My Alarm : node_load1 (")
     code, why = refusal(
-        live, "/alarms/add", {"name": "My Alarm", "metric": "x", "operation": ">", "value": 1}
+        live, "/alarms/add", {"name": "My Alarm", "metric": "node_load5", "operation": ">", "value": 1}
     )
     assert (code, why) == (400, "there is an alarm 'My Alarm' already")
     code, why = refusal(live, "/alarms/add", {"name": "x", "rule": "node_load1 >"})

@@ -180,7 +180,8 @@ def counted_syscalls(cluster, plugstack_argument, program):
     """The count, or None and the notes that say why there is none."""
     with cluster.plugstack_argument(plugstack_argument):
         step = Step(cluster, ["srun", "--telemetry-level=4", "--telemetry-period=100ms",
-                              "--telemetry-mpi=no", "--telemetry-io=no", program])
+                              "--telemetry-mpi=no", "--telemetry-io=no", "--telemetry-functions=no",
+                              program])
         assert step.wait()[0] == 0
     profile = step.profile()["profile"]
     for entry in profile["footprint"]:

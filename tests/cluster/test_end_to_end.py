@@ -163,14 +163,30 @@ def test_level_1_has_the_application_and_no_system(cluster, counting):
     assert not any(name.startswith("node_") for name in names)
 
 
-def test_report_off_and_short(cluster):
-    cluster.conf("report = short\n")
-    short = cluster.run(["srun", "-N1", *LEVEL, "true"])
-    cluster.conf("report = off\n")
-    off = cluster.run(["srun", "-N1", *LEVEL, "true"])
-    assert off.stderr == "" and off.returncode == 0
-    lines = short.stderr.splitlines()
-    assert len(lines) == 3 and step_id(short.stderr) in lines[1]
+def test_the_report_is_short_full_or_off(cluster):
+    def ran(conf):
+        cluster.conf(conf)
+        return cluster.run(["srun", "-N1", *LEVEL, "sleep", "0.5"], env={"SONDE_REPORT": None})
+
+    done = ran("")
+    short = report_of(done.stderr).splitlines()
+    assert 3 <= len(short) <= 9, done.stderr
+    assert short[0].startswith(f"Sonde: {step_id(done.stderr)} ") and " completed in " in short[0]
+    assert any(line.startswith("See ") and line.endswith(f"sonde show {step_id(done.stderr)}") for line in short)
+    assert ran("report = off\n").stderr == ""
+    assert "\nOwn cost " in ran("report = full\n").stderr
+
+
+def test_the_full_report_draws_the_applications_metrics(cluster):
+    # Low for a second, then high for as long.
+    script = f"for value in 1 8; do {SONDE} put depth=$value; sleep 1; done"
+    done = cluster.run(["srun", "-N1", *LEVEL, "bash", "-c", script], env={"SONDE_REPORT": "full"})
+    report = report_of(done.stderr)
+    assert re.search(r"^application metric +over time ", report, re.MULTILINE), done.stderr
+    (line,) = [one for one in report.splitlines() if one.startswith("depth ")]
+    drawn = re.match(r"depth +([_.,=+*# -]*#) ", line)  # blanks: ticks that a busy machine left out
+    assert drawn and len(drawn.group(1)) <= 16, done.stderr
+    assert re.fullmatch(r"_+.?#+", drawn.group(1).replace(" ", "")), done.stderr
 
 
 def test_a_step_of_a_tenth_of_a_second_has_a_profile(cluster):

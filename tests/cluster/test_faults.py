@@ -581,9 +581,9 @@ def test_time_limit(cluster):
     assert cluster.wait_job(job, 60) == "TIMEOUT"
     cluster.wait_clean(END_BOUND)
     shown = show(cluster, f"{job}.0")
-    assert job_of(shown)["state"] == "cancelled" and complete(shown)
+    assert job_of(shown)["state"] == "timeout" and complete(shown)
     # The script is killed too, unless it has seen its srun fail before.
-    assert job_of(show(cluster, f"{job}.batch"))["state"] in ("cancelled", "failed")
+    assert job_of(show(cluster, f"{job}.batch"))["state"] in ("cancelled", "failed", "timeout")
 
 
 def test_nodes_stay_in_service(cluster):

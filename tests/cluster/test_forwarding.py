@@ -2,70 +2,21 @@
 
 import json
 import pathlib
-import shutil
-import signal
-import socket
-import subprocess
 import tempfile
-import urllib.error
-import urllib.parse
-import urllib.request
 
 import pytest
 from conftest import SONDE, USER, sonded_processes, wait_for
+from prometheus import PROMETHEUS
+from prometheus import prometheus as a_prometheus
 from telemetry import LEVEL, Step
-
-
-class Prometheus:
-    def __init__(self, directory):
-        self.directory = directory
-        with socket.socket() as s:
-            s.bind(("127.0.0.1", 0))
-            self.port = s.getsockname()[1]
-        (directory / "prometheus.yml").write_text("scrape_configs: []\n")
-        self.url = f"http://127.0.0.1:{self.port}"
-        self.process = None
-
-    def start(self):
-        with open(self.directory / "log", "ab") as log:
-            self.process = subprocess.Popen(
-                ["prometheus", f"--config.file={self.directory}/prometheus.yml",
-                 "--web.enable-remote-write-receiver", f"--web.listen-address=127.0.0.1:{self.port}",
-                 f"--storage.tsdb.path={self.directory}/data"], stdout=log, stderr=log)
-        wait_for(self.ready, "Prometheus", 60)
-
-    def ready(self):
-        try:
-            return urllib.request.urlopen(self.url + "/-/ready", timeout=5).status == 200
-        except (urllib.error.URLError, OSError):
-            return False
-
-    def stop(self, number=signal.SIGTERM):
-        if self.process is not None:
-            self.process.send_signal(number)
-            self.process.wait(60)
-            self.process = None
-
-    def samples(self, selector):
-        """{labels as text: [[time in ms, value]]}"""
-        query = urllib.parse.urlencode({"query": selector + "[1h]"})
-        answer = json.loads(urllib.request.urlopen(f"{self.url}/api/v1/query?{query}").read())
-        return {json.dumps(one["metric"], sort_keys=True):
-                [[round(t * 1000), float(v)] for t, v in one["values"]]
-                for one in answer["data"]["result"]}
 
 
 @pytest.fixture
 def prometheus():
-    if shutil.which("prometheus") is None:
+    if PROMETHEUS is None:
         pytest.skip("prometheus is not installed: scripts/deps install test")
-    directory = pathlib.Path(tempfile.mkdtemp(prefix="prometheus"))
-    one = Prometheus(directory)
-    try:
+    with a_prometheus() as one:
         yield one
-    finally:
-        one.stop(signal.SIGKILL)
-        shutil.rmtree(directory)
 
 
 @pytest.fixture

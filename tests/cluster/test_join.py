@@ -1,12 +1,15 @@
 """Exporters of the application in the step's record: by `sonde join` and by /join."""
 
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import time
 import urllib.error
 
+import belongings
 import pytest
 from conftest import SONDE, USER, wait_for
 from telemetry import LEVEL, Step, counter, job_of
@@ -19,7 +22,7 @@ PYTHON = shutil.which("python3", path="/usr/bin:/bin")
 class Exporting:
     """A step whose first task is the exporter; stop() ends it."""
 
-    def __init__(self, cluster, options=(), after=""):
+    def __init__(self, cluster, options=(), after="", landing=False):
         self.directory = cluster.home(USER) / f"exporting{Step.count}"
         self.directory.mkdir(mode=0o777)
         self.directory.chmod(0o777)
@@ -27,7 +30,8 @@ class Exporting:
         script = (
             "if [ $SLURM_NODEID != $((SLURM_NNODES - 1)) ]; then "
             f"until [ -e {self.directory}/stop ]; do sleep 0.02; done; exit; fi; "
-            f"{PYTHON} {EXPORTER} {self.directory} > {self.directory}/said & {after}\nwait %1"
+            f"{PYTHON} {EXPORTER} {self.directory} {'landing' if landing else ''} "
+            f"> {self.directory}/said & {after}\nwait %1"
         )
         self.step = Step(cluster, ["srun", *LEVEL, *options, "bash", "-c", script])
         self.said = self.directory / "said"
@@ -113,10 +117,11 @@ def test_an_exporter_joined_over_http_is_scraped_by_the_node(cluster):
     target = f"localhost:{exporting.port()}"
     answer = json.loads(live.get(f"/join?to={target}&node=n3&period=200ms&job={exporting.step.id}"))
     assert answer["target_url"] == f"http://{target}/metrics"
-    assert answer["nodes"] == "n3" and answer["period"] == 0.2
+    assert answer["nodes"] == "n3" and answer["period"] == 200
     wait_scrapes(live, 3)
     (entry,) = up(live, exporting.step)
-    assert (entry["target_url"], entry["period"]) == (f"http://{target}", 0.2)
+    assert (entry["target_url"], entry["period"]) == (f"http://{target}/metrics", 200)
+    assert (entry["node"], entry["state"], entry["ttype"]) == ("n3", "up", "Prometheus")
     # Ten scrapes in some two seconds, where every second would take ten.
     began = time.monotonic()
     before = wait_scrapes(live, 3)
@@ -125,6 +130,53 @@ def test_an_exporter_joined_over_http_is_scraped_by_the_node(cluster):
     _, shown = exporting.stop()
     owner = counter(shown, "scrapes_total", instance=target)["max_owner"]["node"]
     assert job_of(shown)["nodes"][owner]["host"] == "n3"
+
+
+def test_an_exporter_with_a_page_at_every_path_is_joined(cluster):
+    exporting = Exporting(cluster, landing=True)
+    live = exporting.step.wait_nodes(1)
+    target = f"localhost:{exporting.port()}"
+    answer = json.loads(live.get(f"/join?to={target}&period=100"))
+    assert answer["target_url"] == f"http://{target}/metrics"
+    (entry,) = up(live, exporting.step)
+    assert (entry["target_url"], entry["ttype"]) == (f"http://{target}/metrics", "Prometheus")
+    wait_scrapes(live, 3)
+    exporting.stop()
+
+
+def test_an_exporter_is_joined_again_at_once(cluster):
+    exporting = Exporting(cluster)
+    live = exporting.step.wait_nodes(1)
+    target = f"localhost:{exporting.port()}"
+    for _ in range(3):
+        assert json.loads(live.get(f"/join?to={target}&period=100"))["success"]
+        before = wait_scrapes(live, 1)
+        assert json.loads(live.get(f"/disconnect?target={target}"))["success"]
+        assert json.loads(live.get(f"/join?to={target}&period=100"))["success"]
+        wait_scrapes(live, before + 3)
+        (entry,) = up(live, exporting.step)
+        assert entry["node"]
+        assert json.loads(live.get(f"/disconnect?target={target}"))["success"]
+    served, shown = exporting.stop()
+    assert counter(shown, "join_up", instance=target)["last"] == 0
+    # What was counted when it was joined before does not count again, nor what it counted meanwhile.
+    assert 3 <= counter(shown, "scrapes_total", instance=target)["last"] <= served
+    assert not [note for note in job_of(shown)["notes"] if "exporter" in note]
+
+
+def test_what_a_program_scrapes_is_listed_until_it_ends(cluster, joined_by_command):
+    exporting = joined_by_command
+    exporting.step.wait_output("joined 0")
+    live = exporting.step.live()
+    wait_scrapes(live, 3)
+    (entry,) = up(live, exporting.step)
+    assert (entry["node"], entry["period"]) == ("", 100)
+    assert abs(entry["last_scrape"] - time.time()) < 60
+    # However it ends.
+    (pid,) = [pid for pid, command in belongings.running((str(SONDE),), cluster.dir) if " join " in command]
+    os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not json.loads(live.get("/join/list")), "its end", 40)
+    exporting.stop()
 
 
 def test_what_cannot_be_joined_is_said(cluster):

@@ -137,6 +137,15 @@ def test_threads_are_counted_in_full_and_functions_apart_at_level_4(cluster, mpi
     assert value(shown, "mpi_calls_total", function="MPI_Sendrecv") == 2 * (1 + 4 * 500)
 
 
+def called(step):
+    """The MPI functions that the step called."""
+    return {
+        entry["tags"]["function"]
+        for entry in step.profile()["profile"]["footprint"]
+        if entry["metric"] == "mpi_calls_total" and entry["last"] > 0
+    }
+
+
 def test_the_report_tells_them_by_class(cluster, mpi, work, room):
     step = srun(cluster, mpi, "-N1", "--telemetry-level=4", work, room)
     own = results(step)
@@ -144,14 +153,18 @@ def test_the_report_tells_them_by_class(cluster, mpi, work, room):
     shown = cluster.run([SONDE, "show", step.id], env={"COLUMNS": "80"}).stdout
     for report in (step.stderr, shown):
         lines = report.splitlines()
-        begin = next(i for i, line in enumerate(lines) if line.startswith("MPI "))
+        begin = next(i for i, line in enumerate(lines) if line.split()[:2] == ["MPI", "calls"])
         table = lines[begin : lines.index("", begin)]
         assert table[0].split() == ["MPI", "calls", "time", "share", "waiting", "sent", "received"]
         assert len(table) <= 8 and max(map(len, table)) <= 80, table
         for kind, name in names.items():
             (row,) = [line for line in table if line.startswith(name + " ")]
             assert row.removeprefix(name).split()[0] == str(summed(own, kind)[0]), row
-        assert "_total" not in report and "function" not in report, "series are not rows as well"
+        assert "_total" not in report and "function=" not in report, "series are not rows as well"
+        begin = next(i for i, line in enumerate(lines) if line.split()[:2] == ["MPI", "function"])
+        functions = lines[begin + 1 : lines.index("", begin)]
+        named = [line for line in functions if line.startswith("MPI_")]
+        assert len(named) == 5 and functions[5:] == [f"  and {len(called(step)) - 5} functions more; all with --json"]
 
 
 def test_time_in_mpi_is_part_of_the_run(cluster, mpi, work, room):

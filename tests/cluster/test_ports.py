@@ -70,6 +70,15 @@ def wait_listeners(step, heads, nodes):
     return seen
 
 
+def wait_head_listens(step):
+    """At one socket. The kernel may still have to lay out its command line, and the head to take what srun's plugin
+    has handed to it."""
+    wait_for(
+        lambda: [len(ours_of([head])) for head in daemon("head", step.id)] == [1],
+        lambda: f"one socket instead of {[ours_of([head]) for head in daemon('head', step.id)]}",
+    )
+
+
 # --- srun
 
 
@@ -95,9 +104,7 @@ def test_the_socket_of_a_watched_srun_is_its_heads_alone(cluster):
     step = Step(cluster, ["srun", "-N1", *LEVEL, "bash", "-c", "echo runs; sleep 60"])
     step.wait_output("runs")
     assert ours_of(srun_processes(step)) == []
-    # It has been executed by now, but the kernel may still have to lay out its command line.
-    (head,) = wait_for(lambda: daemon("head", step.id), "the head")
-    assert len(ours_of([head])) == 1
+    wait_head_listens(step)
 
 
 def test_without_a_free_port_nothing_is_started(cluster):
@@ -119,8 +126,8 @@ def test_a_heterogeneous_step_meets_at_one_port(cluster):
     step = Step(cluster, words)
     # The components have job numbers of their own, by which their nodes' daemons are named.
     wait_for(lambda: sum("--node" in line for _, line in cluster.daemons()) == 3, "three daemons")
-    (head,) = daemon("head", step.id)
-    assert len(ours_of([head])) == 1 and ours_of(srun_processes(step)) == []
+    wait_head_listens(step)
+    assert ours_of(srun_processes(step)) == []
     cluster.slurm("scancel", step.job)
     step.wait()
     assert len(job_of(step.profile())["nodes"]) == 3

@@ -1,23 +1,15 @@
 """metric-proxy's clients and Prometheus against running steps: at the head and at `sonde serve`."""
 
-import contextlib
 import json
-import pathlib
 import re
-import shutil
-import socket
-import subprocess
-import tempfile
 import time
 import urllib.error
 import urllib.parse
-import urllib.request
 
 import pytest
-from conftest import SONDE, USER, wait_for
-from telemetry import LEVEL, Live, Step, counter
-
-PROMETHEUS = shutil.which("prometheus")
+from conftest import USER, wait_for
+from prometheus import PROMETHEUS, prometheus
+from telemetry import LEVEL, Step, counter, served
 
 
 class Waiting:
@@ -34,59 +26,6 @@ class Waiting:
         code, _ = self.step.wait()
         assert code == 0, self.step.stderr
         return self.step.profile()
-
-
-@contextlib.contextmanager
-def served(cluster):
-    """`sonde serve` of the user."""
-    out = cluster.dir / f"serve{Step.count}.out"
-    with open(out, "w") as file:
-        process = cluster.popen([SONDE, "serve", "--port", "0"], user=USER, stdout=file)
-    try:
-        found = wait_for(
-            lambda: re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", out.read_text()),
-            "the address of sonde serve",
-            20,
-        )
-        yield Live("127.0.0.1", int(found.group(1)), found.group(2))
-    finally:
-        process.terminate()
-        process.wait(20)
-
-
-@contextlib.contextmanager
-def prometheus(config):
-    """A real one, with that configuration; gives a function that asks its query API."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    with tempfile.TemporaryDirectory() as directory:
-        path = pathlib.Path(directory) / "prometheus.yml"
-        path.write_text(config)
-        process = subprocess.Popen(
-            [
-                PROMETHEUS,
-                f"--config.file={path}",
-                f"--storage.tsdb.path={directory}/data",
-                f"--web.listen-address=127.0.0.1:{port}",
-                "--log.level=warn",
-            ]
-        )
-        try:
-
-            def ask(query):
-                address = f"http://127.0.0.1:{port}/api/v1/query?query={urllib.parse.quote(query)}"
-                try:
-                    with urllib.request.urlopen(address, timeout=10) as answer:
-                        return json.loads(answer.read())["data"]["result"]
-                except urllib.error.URLError:
-                    return []  # it is starting
-
-            ask.port = port
-            yield ask
-        finally:
-            process.terminate()
-            process.wait(30)
 
 
 def value_of(live, job, name):
@@ -163,7 +102,7 @@ def test_sonde_serve_knows_running_steps(cluster):
         assert "low" in [alarm["name"] for alarm in alarms[first.id]]
         assert "low" not in [alarm["name"] for alarm in alarms[second.id]]
         names = {name for edge in json.loads(live.get("/topo")) for name in edge}
-        assert {f"{first.id}@n2", f"{second.id}@n3"} <= names
+        assert {f"{first.id}/n2", f"{second.id}/n3"} <= names
         first.stop()
         second.stop()
         # And when they are over they are in the archive that is served.

@@ -1,17 +1,20 @@
 """`sonde serve --site`: users of one machine, each with an archive, and what each is shown."""
 
 import contextlib
+import http.server
 import json
 import pathlib
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
 import urllib.error
 import urllib.request
 
 import pytest
 from conftest import OTHER_USER, SONDE, USER, wait_for
+from prometheus import PROMETHEUS, prometheus
 from telemetry import LEVEL, Step
 
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
@@ -33,6 +36,10 @@ for path in sys.argv[2:]:
 """
 
 
+SECRET = "a secret of the proxy's"
+BEHIND_A_PROXY = "site_user_header = X-Remote-User\nsite_proxy_secret = @DIR@/secret\n"
+
+
 class Site:
     def __init__(self, cluster, directory, process, listen):
         self.cluster, self.directory, self.process, self.listen = cluster, directory, process, listen
@@ -50,6 +57,16 @@ class Site:
         rows = [tuple(map(int, line.split())) for line in listed.stdout.splitlines()]
         return [pid for pid, group in rows if group == self.process.pid]
 
+    def port(self):
+        """Where it listens, if that is an address."""
+        listening = subprocess.run(["ss", "-ltnp"], capture_output=True, text=True, check=True).stdout
+        (port,) = {
+            int(found)
+            for pid in self.processes()
+            for found in re.findall(rf"127\.0\.0\.1:(\d+)\s.*pid={pid},", listening)
+        }
+        return port
+
     def users_of_processes(self):
         return {pathlib.Path(f"/proc/{pid}").owner() for pid in self.processes()}
 
@@ -61,7 +78,7 @@ def site(cluster, settings="", listen=None):
     (directory / "sonde.conf").write_text(
         f"site_archives = {cluster.archive('%u')}\n" + settings.replace("@DIR@", str(directory))
     )
-    (directory / "secret").write_text("a secret of the proxy's\n")
+    (directory / "secret").write_text(f"{SECRET}\n")
     (directory / "secret").chmod(0o600)
     path = str(directory / "site.sock")
     with open(directory / "out", "w") as out, open(directory / "err", "w") as err:
@@ -97,6 +114,11 @@ def steps(cluster):
     return ids
 
 
+def served_get(port, path):
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
+        return answer.status, answer.read().decode()
+
+
 def jobs(answer):
     status, body = answer
     assert status == 200, body
@@ -106,7 +128,7 @@ def jobs(answer):
 def test_everybody_sees_the_own_archive_and_nobody_elses(cluster, steps):
     with site(cluster) as served:
         for user, other in ((USER, OTHER_USER), (OTHER_USER, USER)):
-            own, named, page = served.ask(user, "/job/list", f"/user/{user}/job/list", "/")
+            own, named, page = served.ask(user, "/job/list?limit=1000", f"/user/{user}/job/list?limit=1000", "/")
             assert steps[user] in jobs(own) and steps[other] not in jobs(own)
             assert jobs(own) == jobs(named)
             assert page[0] == 200 and "app.js" in page[1]
@@ -134,16 +156,16 @@ def test_no_route_tells_a_stranger_anything(cluster, steps):
 
 def test_an_administrator_sees_all_and_it_is_in_the_log(cluster, steps):
     with site(cluster, f"site_admins = {OTHER_USER}\n") as served:
-        (listed, who) = served.ask(OTHER_USER, f"/user/{USER}/job/list", "/users")
+        (listed, who) = served.ask(OTHER_USER, f"/user/{USER}/job/list?limit=1000", "/users")
         assert steps[USER] in jobs(listed)
         who = json.loads(who[1])
         assert who["admin"] is True and {USER, OTHER_USER} <= set(who["users"])
-        assert served.ask(USER, f"/user/{OTHER_USER}/job/list")[0] == 404
+        assert served.ask(USER, f"/user/{OTHER_USER}/job/list?limit=1000")[0] == 404
         err = served.directory / "err"
         wait_for(lambda: f"{OTHER_USER} looks at the archive of {USER}" in err.read_text(), "the log")
         # root of this machine needs not be named.
-        assert steps[USER] in jobs(served.ask("root", f"/user/{USER}/job/list"))
-        status, body = served.ask("root", "/job/list")
+        assert steps[USER] in jobs(served.ask("root", f"/user/{USER}/job/list?limit=1000"))
+        status, body = served.ask("root", "/job/list?limit=1000")
         assert status == 503 and "root's archive is not served" in body
 
 
@@ -163,16 +185,8 @@ def test_a_running_step_is_shown_to_its_user(cluster):
 
 
 def test_a_proxy_is_believed_with_its_secret_only(cluster, steps):
-    settings = "site_user_header = X-Remote-User\nsite_proxy_secret = @DIR@/secret\n"
-    with site(cluster, settings, "127.0.0.1:0") as served:
-        (port,) = {
-            int(found)
-            for pid in served.processes()
-            for found in re.findall(
-                rf"127\.0\.0\.1:(\d+)\s.*pid={pid},",
-                subprocess.run(["ss", "-ltnp"], capture_output=True, text=True, check=True).stdout,
-            )
-        }
+    with site(cluster, BEHIND_A_PROXY, "127.0.0.1:0") as served:
+        port = served.port()
 
         def get(path, **headers):
             request = urllib.request.Request(f"http://127.0.0.1:{port}{path}")
@@ -184,13 +198,74 @@ def test_a_proxy_is_believed_with_its_secret_only(cluster, steps):
             except urllib.error.HTTPError as error:
                 return error.code, error.read().decode()
 
-        secret = {"Sonde_Proxy_Secret": "a secret of the proxy's"}
-        assert steps[USER] in jobs(get("/job/list", X_Remote_User=USER, **secret))
-        assert steps[USER] not in jobs(get("/job/list", X_Remote_User=OTHER_USER, **secret))
-        assert get("/job/list", X_Remote_User=USER)[0] == 403
-        assert get("/job/list", X_Remote_User=USER, Sonde_Proxy_Secret="a guess, as long as it")[0] == 403
-        assert get("/job/list", **secret)[0] == 403
-        assert get(f"/user/{USER}/job/list", X_Remote_User=OTHER_USER, **secret)[0] == 404
+        secret = {"Sonde_Proxy_Secret": SECRET}
+        assert steps[USER] in jobs(get("/job/list?limit=1000", X_Remote_User=USER, **secret))
+        assert steps[USER] not in jobs(get("/job/list?limit=1000", X_Remote_User=OTHER_USER, **secret))
+        assert get("/job/list?limit=1000", X_Remote_User=USER)[0] == 403
+        assert get("/job/list?limit=1000", X_Remote_User=USER, Sonde_Proxy_Secret="a guess, as long as it")[0] == 403
+        assert get("/job/list?limit=1000", **secret)[0] == 403
+        assert get(f"/user/{USER}/job/list?limit=1000", X_Remote_User=OTHER_USER, **secret)[0] == 404
+
+
+@contextlib.contextmanager
+def reverse_proxy(port, user):
+    """One that says to the site's server on that port who asks; gives its own port."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            request = urllib.request.Request(f"http://127.0.0.1:{port}{self.path}")
+            for name in ("Host", "Accept"):
+                request.add_header(name, self.headers.get(name, ""))
+            request.add_header("X-Remote-User", user)
+            request.add_header("Sonde-Proxy-Secret", SECRET)
+            try:
+                answer = urllib.request.urlopen(request, timeout=30)
+            except urllib.error.HTTPError as error:
+                answer = error
+            with answer:
+                body = answer.read()
+                self.send_response(answer.status)
+                self.send_header("Content-Type", answer.headers["Content-Type"])
+                self.send_header("Content-Length", str(len(body)))
+                self.end_headers()
+                self.wfile.write(body)
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_address[1]
+    finally:
+        server.shutdown()
+        server.server_close()
+
+
+@pytest.mark.skipif(PROMETHEUS is None, reason="needs prometheus: scripts/deps")
+def test_prometheus_finds_a_users_steps_at_the_site(cluster):
+    step = Step(cluster, ["srun", "-N2", *LEVEL, "sleep", "120"])
+    step.wait_nodes(2)
+    with site(cluster, BEHIND_A_PROXY, "127.0.0.1:0") as served, reverse_proxy(served.port(), USER) as port:
+        config = f"""
+global: {{scrape_interval: 1s}}
+scrape_configs:
+  - job_name: sonde
+    honor_labels: true
+    http_sd_configs:
+      - url: http://127.0.0.1:{port}/user/{USER}/api/sd
+        refresh_interval: 1s
+"""
+        selector = f'node_memory_MemTotal_bytes{{job="{step.id}"}}'
+        with prometheus(config) as ask:
+            [sample] = wait_for(lambda: ask(selector), "a scraped sample", 60)
+            targets = ask(f'up{{instance="127.0.0.1:{port}"}}')
+            assert [target["value"][1] for target in targets] == ["1"]
+        plot = f"/trace/plot?jobid={step.id}&filter=node_memory_MemTotal_bytes"
+        status, body = served_get(port, f"/user/{USER}{plot}")
+        assert status == 200 and float(sample["value"][1]) == json.loads(body)[-1][1]
+    cluster.slurm("scancel", step.job)
+    step.wait()
 
 
 def test_an_archive_that_cannot_be_opened_is_named_and_the_others_are_served(cluster, steps):
@@ -199,12 +274,12 @@ def test_an_archive_that_cannot_be_opened_is_named_and_the_others_are_served(clu
         mode = root.stat().st_mode
         root.chmod(0)
         try:
-            status, body = served.ask(OTHER_USER, "/job/list")
-            assert steps[USER] in jobs(served.ask(USER, "/job/list"))
+            status, body = served.ask(OTHER_USER, "/job/list?limit=1000")
+            assert steps[USER] in jobs(served.ask(USER, "/job/list?limit=1000"))
         finally:
             root.chmod(mode)
         assert status == 503 and f"open the archive {root}: Permission denied" in body, body
-        assert steps[OTHER_USER] in jobs(served.ask(OTHER_USER, "/job/list"))
+        assert steps[OTHER_USER] in jobs(served.ask(OTHER_USER, "/job/list?limit=1000"))
 
 
 def test_a_link_into_anothers_archive_leads_nowhere(cluster, steps):
@@ -214,7 +289,7 @@ def test_a_link_into_anothers_archive_leads_nowhere(cluster, steps):
     try:
         mine.symlink_to(yours)
         with site(cluster) as served:
-            status, body = served.ask(OTHER_USER, "/job/list")
+            status, body = served.ask(OTHER_USER, "/job/list?limit=1000")
             assert status == 503 and steps[USER] not in body
     finally:
         mine.unlink()

@@ -98,7 +98,7 @@ def test_daemons_are_the_user_and_hold_nothing_else(cluster, daemon, user):
         fds = itself["fds"]
         assert [fds.pop(fd) for fd in "01"] == ["/dev/null"] * 2
         assert fds.pop("2").startswith("socket:")
-        assert sorted(fds) == (["3", "4"] if record.launch["role"] == "head" else ["3", "5"])
+        assert sorted(fds) == (["3", "4"] if record.launch["role"] == "head" else ["3", "5", "6"])
         assert all(target.startswith("socket:") for target in fds.values())
         secrets = str(itself["env"]) + str(itself["argv"])
         assert record.launch["key"] not in secrets
@@ -206,7 +206,7 @@ def test_wrong_value_in_sonde_conf_is_told_and_harmless(cluster, daemon):
 
 def test_report_can_be_switched_off(cluster, daemon):
     cluster.conf("report = off\n")
-    done = srun(cluster, LEVEL, "true")
+    done = srun(cluster, LEVEL, "true", env={"SONDE_REPORT": None})
     assert "watch it" not in done.stderr
 
 

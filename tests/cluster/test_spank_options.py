@@ -32,6 +32,7 @@ INHERITED = [
     ("SLURM_TELEMETRY_EVENTS", "a,,b"),
     ("SLURM_TELEMETRY_MPI", "maybe"),
     ("SLURM_TELEMETRY_IO", "1"),
+    ("SLURM_TELEMETRY_FUNCTIONS", "all"),
     ("SLURM_TELEMETRY_TAG", "=="),
     ("SLURM_TELEMETRY_ALARMS", "/nonexistent/my.rules"),
     ("SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_level", "7"),
@@ -151,6 +152,7 @@ def test_options_are_explained(cluster, daemon):
         "--telemetry-events=LIST",
         "--telemetry-mpi",
         "--telemetry-io",
+        "--telemetry-functions",
         "--telemetry-alarms=FILE",
         "--telemetry-tag=NAME=VALUE,...",
     ):

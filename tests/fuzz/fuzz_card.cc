@@ -6,8 +6,8 @@
 #include "profiles/model/summary.h"
 #include "profiles/records/card.h"
 #include "profiles/records/index.h"
-#include "profiles/records/select.h"
 #include "profiles/records/tags.h"
+#include "profiles/select/select.h"
 
 namespace {
 

@@ -132,43 +132,65 @@ void ReadDistributions(std::string_view bytes) {
   }
 }
 
-void ReadMoments(std::string_view bytes) {
+// What a process may do to a ring; `read` with whether nobody writes any more.
+template <typename Entry, typename Read>
+void ReadRing(std::string_view bytes, size_t offset, uint64_t client::Header::*tickets,
+              uint32_t client::Header::*limit, const Read& read) {
   char* base = Segment();
   auto* header = reinterpret_cast<client::Header*>(base);
-  auto* moments = reinterpret_cast<client::Moment*>(base + client::kMomentsOffset);
+  auto* entries = reinterpret_cast<Entry*>(base + offset);
   std::memset(header, 0, sizeof(*header));
-  std::memset(moments, 0, 256 * sizeof(*moments));
-  collect::AppRing reader;
-  collect::AppAnnotations annotations;
+  std::memset(entries, 0, 256 * sizeof(*entries));
   for (ByteReader in(bytes); in.left() > 0;) {
     const uint8_t what = in.Fixed<uint8_t>();
     switch (what % 4) {
       case 0:
-        header->moments = in.Fixed<uint64_t>();
-        header->moments_limit = in.Fixed<uint16_t>();
+        header->*tickets = in.Fixed<uint64_t>();
+        header->*limit = in.Fixed<uint16_t>();
         break;
       case 1:
-        header->moments += in.Fixed<uint8_t>();
+        header->*tickets += in.Fixed<uint8_t>();
         break;
       case 2: {
-        client::Moment& moment = moments[in.Fixed<uint8_t>()];
-        const std::string_view raw = in.Raw(std::min(in.left(), sizeof(moment)));
-        std::memcpy(&moment, raw.data(), raw.size());
+        Entry& entry = entries[in.Fixed<uint8_t>()];
+        const std::string_view raw = in.Raw(std::min(in.left(), sizeof(entry)));
+        std::memcpy(&entry, raw.data(), raw.size());
         break;
       }
       default:
-        annotations.Lose(reader.Read(base, what % 8 == 7, [&](Annotation annotation) {
-          if (annotation.text.empty() || annotation.text.size() > client::kMaxRemark ||
-              !names::IsPlainText(annotation.text) || !std::isfinite(annotation.value)) {
-            abort();
-          }
-          annotations.Add(std::move(annotation));
-        }));
+        read(base, what % 8 == 7);
     }
   }
+}
+
+void ReadMoments(std::string_view bytes) {
+  collect::AppRing reader;
+  collect::AppAnnotations annotations;
+  const auto take = [&](Annotation annotation) {
+    if (annotation.text.empty() || annotation.text.size() > client::kMaxRemark ||
+        !names::IsPlainText(annotation.text) || !std::isfinite(annotation.value)) {
+      abort();
+    }
+    annotations.Add(std::move(annotation));
+  };
+  ReadRing<client::Moment>(
+      bytes, client::kMomentsOffset, &client::Header::moments, &client::Header::moments_limit,
+      [&](const char* base, bool last) { annotations.Lose(reader.Read(base, last, take)); });
   collect::Moments out;
   annotations.Take(out);
   if (out.annotations.size() > collect::AppAnnotations::kMax) abort();
+}
+
+void ReadPast(std::string_view bytes) {
+  collect::PastReader reader;
+  uint64_t taken = 0;
+  const auto take = [&](const client::PastValue& value) {
+    if (value.sequence % 2 != 0) abort();  // half written
+    return ++taken % 2 == 0;
+  };
+  ReadRing<client::PastValue>(
+      bytes, client::kPastOffset, &client::Header::past, &client::Header::past_limit,
+      [&](const char* base, bool last) { (void)reader.Read(base, last, take); });
 }
 
 }  // namespace
@@ -190,7 +212,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       ReadDistributions(bytes);
       break;
     default:
-      ReadMoments(bytes);
+      data[0] < 128 ? ReadMoments(bytes) : ReadPast(bytes);
   }
   return 0;
 }

@@ -1,10 +1,12 @@
-// What an exporter serves, as `sonde join` reads it; and what it may be pointed at.
+// What an exporter or a metric-proxy serves, as `sonde join` reads it; and what it may be pointed
+// at.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
 
 #include "cli/join/joined.h"
+#include "cli/join/proxy_snapshot.h"
 #include "web/source/scrape_target.h"
 
 namespace {
@@ -36,6 +38,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     if (size == 0) break;
   }
   if (joined.series() > 100) __builtin_trap();
+  if (sonde::join::IsSnapshot(text)) {
+    const auto made = sonde::join::ExpositionOf(text);
+    // What is written is read back.
+    if (made.ok() && !joined.Take(*made, 0.1).ok()) __builtin_trap();
+    if (!made.ok() && made.status().message().empty()) __builtin_trap();
+  }
   const auto target = sonde::web::ParseScrapeTarget(text.substr(0, 300));
   if (target.ok() && sonde::web::ParseScrapeTarget(target->Url()).value().Url() != target->Url()) {
     __builtin_trap();

@@ -57,6 +57,8 @@ void Credentials(std::string_view text) {
   request.authorization = text;
   request.cookie = text;
   request.fetch_site = text;
+  request.fetch_mode = text;
+  request.fetch_dest = text;
   request.origin = text;
   (void)auth.Check(request);
   web::Response response = web::Auth::Refuse(request);

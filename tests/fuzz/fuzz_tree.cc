@@ -125,6 +125,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 7:
       TryDecode<Bye>(bytes);
+      TryDecode<Exits>(bytes);
       break;
     case 8:
       TryDecode<BlockMessage>(bytes);
@@ -159,6 +160,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 17:
       TryDecode<AnswerMessage>(bytes);
+      TryDecode<JoinedMessage>(bytes);
       break;
     case 19:
       TryDecode<BlockBudget>(bytes);

@@ -39,6 +39,7 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "listening", 5, Encode(Listening{"tcp:127.0.0.1:60000", ""}));
   Save(folder, "parent", 6, Encode(ParentAddress{0, "tcp:127.0.0.1:60000"}));
   Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 2, 0.5, 2e6, 4096, true, 1'800'000'000}));
+  Save(folder, "exits", 7, Encode(Exits{{{3, 256}, {7, 9}}, 2}));
   Save(folder, "block", 8,
        Encode(BlockMessage{1, "os", 3, 2, 128, 1, 4096, false, schema, "block"}));
   Save(folder, "ack", 9, Encode(BlockAck{1, "os", 3, BlockAck::kRefused}));
@@ -49,6 +50,9 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "answered", 11, Encode(AnsweredMessage{7, std::string("\1\0\1", 3)}));
   Save(folder, "ask", 16, Encode(AskMessage{9, 3, query}));
   Save(folder, "answer", 17, Encode(AnswerMessage{9, 66, "body"}));
+  Save(folder, "exporter", 17,
+       Encode(JoinedMessage{"http://n1:9100/metrics 1000", JoinedMessage::kDown, "Prometheus",
+                            "http://n1:9100/metrics", "connection refused"}));
   // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18 of 20.
   Save(folder, "handshake", 18, Encode(Hello{kProtocolVersion, nonce}));
 }

@@ -2,20 +2,22 @@
 
 import contextlib
 import glob
+import http.server
 import json
 import os
 import pathlib
 import re
 import shutil
 import signal
-import socket
 import subprocess
+import threading
 import urllib.error
 import urllib.request
 
 from batch_job import BatchJob
 from guest_cluster import (
-    ALL, FAIL, GO, NODES, UNTIL_GO, USER, cgroup, conf, finish, in_steps, ours, read, require, see, tasks, wait_for,
+    ALL, FAIL, GO, NODES, UNTIL_GO, USER, cgroup, conf, finish, in_steps, lives, ours, read, require, see, tasks, until_started,
+    wait_for,
 )  # fmt: skip
 from hung_mount import hung_mount
 
@@ -83,7 +85,10 @@ def killed_daemon(cluster):
         if level:
             nodes = lambda: [pid for pid, words in ours().items() if "--node" in words]
             require(lambda: len(nodes()) == 2, "the nodes' daemons")
-            os.kill(nodes()[0], signal.SIGKILL)
+            victim = nodes()[0]
+            os.kill(victim, signal.SIGKILL)
+            # One that is dying when its tasks end has died with them.
+            require(lambda: not lives(victim), "the daemon's end")
         return finish(step)
 
     return see(cluster, run)
@@ -145,8 +150,8 @@ def killed_slurmstepd(cluster):
     """Slurm ends the step; its tasks are killed by the test, for Slurm leaves them."""
 
     def run(level):
-        step = cluster.popen(["srun", *level, "-N2", "--job-name=killed", "sleep", "100"])
-        require(lambda: sum(words.endswith("sleep 100") for words in tasks().values()) == 2, "the step's tasks")
+        step = cluster.popen(["srun", "-v", *level, "-N2", "--job-name=killed", "sleep", "100"])
+        begun = until_started(step, 2)
         if level:
             require(lambda: len([pid for pid, words in ours().items() if "--node" in words]) == 2, "daemons")
         victims = [int(read(f"/proc/{pid}/stat").rsplit(")", 1)[1].split()[1]) for pid in tasks()]
@@ -157,7 +162,7 @@ def killed_slurmstepd(cluster):
                 os.kill(pid, signal.SIGKILL)
         # srun would not notice for minutes.
         cluster.run(["scancel", "--name=killed"], user=None)
-        output = step.communicate(timeout=100)[0]
+        output = begun + step.communicate(timeout=100)[0]
         return step.returncode, output
 
     return see(cluster, run)
@@ -199,10 +204,10 @@ def failing_plugin(callback, first=False):
 
 def cancelled(cluster):
     def run(level):
-        step = cluster.popen(["srun", *level, "-N2", "--job-name=cancelled", "sleep", "100"])
-        require(lambda: sum(words.endswith("sleep 100") for words in tasks().values()) == 2, "the step's tasks")
+        step = cluster.popen(["srun", "-v", *level, "-N2", "--job-name=cancelled", "sleep", "100"])
+        begun = until_started(step, 2)
         cluster.run(["scancel", "--name=cancelled"], user=None)
-        output = step.communicate(timeout=60)[0]
+        output = begun + step.communicate(timeout=60)[0]
         return step.returncode, output
 
     return see(cluster, run)
@@ -283,16 +288,50 @@ def failing_mpi_prefork(cluster):
     return see(cluster, run)
 
 
+@contextlib.contextmanager
+def silent_exporter():
+    """Answers until it has been joined, and then no more: gives its port, and an event that is set once
+    somebody waits for an answer."""
+    waits, over = threading.Event(), threading.Event()
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        answered = 0
+
+        def do_GET(self):
+            if self.path != "/metrics":
+                return self.send_error(404)
+            # One to try it, and the first for the record.
+            if Handler.answered == 2:
+                waits.set()
+                return over.wait(300)
+            Handler.answered += 1
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"queue 1\n")
+
+        def log_message(self, *_):
+            pass
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield server.server_address[1], waits
+    finally:
+        over.set()
+        server.shutdown()
+        server.server_close()
+
+
 def exporters_readers(cluster):
     """A process that reads an exporter for the step, on the node, and waits for its answer."""
 
     def run(level):
-        with socket.create_server(("127.0.0.1", 0)) as exporter:
+        with silent_exporter() as (port, waits):
             step = cluster.popen(["srun", *level, "-N2", "bash", "-c", UNTIL_GO])
             if level:
-                join(cluster, exporter.getsockname()[1])
-                exporter.settimeout(60)
-                exporter.accept()
+                join(cluster, port)
+                assert waits.wait(60), "nobody reads the exporter"
             return finish(step)
 
     return see(cluster, run)

@@ -194,7 +194,7 @@ def profile(cluster, node=None):
     names = re.findall(r"^\d+\.\d+\b", listed, re.MULTILINE)
     if not names:
         return {"report": listed, "samples": {}}
-    report = run([f"{SONDE}/cli/sonde", "show", names[0]])[1]
+    report = run(["env", "TZ=UTC", f"{SONDE}/cli/sonde", "show", names[0]])[1]
     words = ["--to", "csv:-", "--quiet", "--scope", "node", "--metrics", "node_memory_MemFree_bytes"]
     table = run([f"{SONDE}/cli/sonde", "export", names[0], *words])[1]
     return {"report": listed + report, "samples": samples(table)}

@@ -28,8 +28,8 @@ def gaps(times):
 
 def reaches_the_end(watched, node):
     """The node's last samples in the profile are those of the step's last seconds."""
-    end = re.search(r"Z to (\S+)Z \(", watched["report"])[1]
-    ended = datetime.datetime.fromisoformat(end + "+00:00").timestamp()
+    begin, day, time = re.search(r"(\d{4}-\d\d-\d\d) \S+ to (\S+ )?(\S+) UTC \(", watched["report"]).groups()
+    ended = datetime.datetime.fromisoformat(f"{(day or begin).strip()}T{time}+00:00").timestamp()
     return ended - watched["samples"][node][-1] < GAP
 
 

@@ -30,9 +30,10 @@ def environment(**more):
 class Watched:
     """A program that has run under `sonde run`, and its profile."""
 
-    def __init__(self, done, shown):
+    def __init__(self, done, shown, sonde):
         self.returncode, self.stdout, self.stderr = done.returncode, done.stdout, done.stderr
         self.profile = shown["profile"]
+        self.sonde = sonde
 
     def entries(self, metric):
         return [entry for entry in self.profile["footprint"] if entry["metric"] == metric]
@@ -57,6 +58,20 @@ class Watched:
     def remarks(self):
         return [remark["text"] for remark in self.profile["moments"]["remarks"]]
 
+    def points(self, metric):
+        """The values of a metric that one series has, by their seconds since 1970."""
+        lines = self.export("jsonl:-", metric)
+        found = [one for one in map(json.loads, lines) if "values" in one]
+        assert len({json.dumps(one["tags"]) for one in found}) == 1, found
+        return {round(t / 1e9, 3): v for one in found for t, v in zip(one["times"], one["values"])}
+
+    def export(self, to, metric):
+        """The lines that `sonde export` writes of each node's series of a metric."""
+        words = ["export", "--all", "--quiet", "--to", to, "--scope", "node", "--metrics", metric]
+        done = run(*self.sonde, *words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.splitlines()
+
     def phases(self):
         """How often each began and ended."""
         counts = {}
@@ -77,7 +92,7 @@ class Watch:
         done = run(*sonde, *watch, *command, env=env, timeout=timeout)
         shown = run(*sonde, "show", "--json")
         assert shown.returncode == 0, done.stderr + shown.stderr
-        return Watched(done, json.loads(shown.stdout))
+        return Watched(done, json.loads(shown.stdout), sonde)
 
     def python(self, program, *arguments, interpreter=PYTHON, **options):
         """The same with a Python program, which must succeed."""
@@ -101,6 +116,19 @@ def run(*command, env=None, timeout=60, **options):
 def run_python(program, *arguments, interpreter=PYTHON, **options):
     """A Python program without telemetry."""
     return run(interpreter, "-c", program, *arguments, **options)
+
+
+def interpreters():
+    """Every Python from 3.9 on that this machine has."""
+    found = {}
+    places = [pathlib.Path("/usr/bin"), *pathlib.Path.home().glob(".pyenv/versions/*/bin")]
+    for path in sorted(p for place in places for p in place.glob("python3")):
+        asked = run(path, "-c", "import sys; print(*sys.version_info[:2])")
+        if asked.returncode == 0:
+            version = tuple(map(int, asked.stdout.split()))
+            if version >= (3, 9):
+                found.setdefault(version, path)
+    return [pytest.param(path, id=".".join(map(str, v))) for v, path in sorted(found.items())]
 
 
 @pytest.fixture

@@ -1,11 +1,10 @@
 """The Python package: what its users write, and what is in the profile afterwards."""
 
 import json
-import pathlib
 import subprocess
 
 import pytest
-from conftest import BUILD, PACKAGE, PYTHON, environment, run, run_python
+from conftest import BUILD, PACKAGE, PYTHON, environment, interpreters, run, run_python
 
 # --- What is recorded
 
@@ -384,19 +383,6 @@ print(gauge.status)
     assert done.stdout == "no telemetry was asked for (SONDE_SOCKET is not set)\n"
 
 
-def interpreters():
-    """Every Python from 3.9 on that this machine has."""
-    found = {}
-    places = [pathlib.Path("/usr/bin"), *pathlib.Path.home().glob(".pyenv/versions/*/bin")]
-    for path in sorted(p for place in places for p in place.glob("python3")):
-        asked = run(path, "-c", "import sys; print(*sys.version_info[:2])")
-        if asked.returncode == 0:
-            version = tuple(map(int, asked.stdout.split()))
-            if version >= (3, 9):
-                found.setdefault(version, path)
-    return [pytest.param(path, id=".".join(map(str, v))) for v, path in sorted(found.items())]
-
-
 @pytest.mark.parametrize("interpreter", interpreters())
 def test_one_file_serves_every_python(watch, interpreter):
     done = watch.python(
@@ -540,11 +526,7 @@ def test_the_package_itself_keeps_its_types(mypy, tmp_path):
 def test_stubs_are_what_the_module_has(mypy, tmp_path):
     stubtest = mypy.with_name("stubtest")
     env = {k: v for k, v in environment().items() if k != "PYTHONPATH"}
-    # The fields of its ctypes.Structures are known to Python alone.
-    allowed = tmp_path / "allowed"
-    allowed.write_text(r"sonde\._query_c\.[A-Z]\w*\.\w+" + "\n")
-    command = [stubtest, "--ignore-unused-allowlist", "--allowlist", allowed, "sonde"]
-    done = subprocess.run(command, env=env, cwd=tmp_path, capture_output=True, text=True)
+    done = subprocess.run([stubtest, "sonde"], env=env, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -99,6 +99,28 @@ assert one["tags"] == {**host, "task": "0"}
     )
 
 
+def test_tags_that_come_later_are_told_apart(watch):
+    done = watch.python(
+        """
+import time, sonde
+from sonde import AnalysisClient
+sonde.gauge("x").set(1)
+dac = AnalysisClient()
+dac.connect(timeout=60)
+def newest(count):
+    end = time.time() + 30
+    while time.time() < end:
+        found = [list(one["dps"].values())[-1] for one in dac.get_data("x")]
+        if len(found) == count:
+            return sorted(found)
+print(newest(1), newest(1))
+sonde.gauge("x", tags={"part": "a"}).set(5)
+print(newest(2), newest(2))
+"""
+    )
+    assert done.stdout == "[1.0] [1.0]\n[1.0, 5.0] [1.0, 5.0]\n"
+
+
 def test_processes_of_a_pool_are_told_apart(watch):
     watch.python(
         PROLOGUE
@@ -264,7 +286,13 @@ def test_a_reboot_is_offered_and_not_done(tmp_path):
         assert done.returncode == 0 and done.stdout == "", done.stderr
         assert "scontrol requeuehold 47; " in done.stderr
         assert (f"JobId=47 ExcNodeList={excluded};" in done.stderr) == bool(excluded)
-        assert done.stderr.endswith("scontrol release 47\n")
+        assert ("--exclude" in done.stderr) == bool(excluded)
+    # Slurm's list is set and not added to: what was offered before stays in it.
+    again = run_python(
+        "from sonde import AnalysisClient\nfor host in ('n2', 'n3'): AnalysisClient().reboot(exclude_hostnames=host)",
+        env={"SLURM_JOB_ID": "47"},
+    )
+    assert "without n3: scontrol requeuehold 47; scontrol update JobId=47 ExcNodeList=n2,n3; " in again.stderr
     assert not pathlib.Path(tmp_path / "called").exists()
     assert "no Slurm job" in run_python(program.format("['n2']")).stderr
 

@@ -192,6 +192,49 @@ if __name__ == "__main__":
     assert done.stderr.count("ValueError: no data to my taste") == 1
 
 
+def test_a_detector_goes_on_when_an_answer_is_late_or_too_long_and_looks_back_so_far_only(watch_file):
+    done = watch_file(
+        """
+import sonde._detector as detectors
+from sonde.query import INVALID, TIMEOUT, QueryError
+class Asking(detectors.AnalysisClient):
+    failures = [QueryError(TIMEOUT, "no answer"), QueryError(INVALID, "too long"), QueryError(INVALID, "too long")]
+    def get_data(self, metric, tags, start_time):
+        open("spans", "a").write(f"{time.time() - start_time} ")
+        if self.failures:
+            raise RuntimeError(str(self.failures[0])) from self.failures.pop(0)
+        return super().get_data(metric, tags=tags, start_time=start_time)
+detectors.AnalysisClient = Asking
+detectors._WINDOW = 0.4
+class Mine(CollectorDetectorGroup):
+    @staticmethod
+    def collector_test(arguments):
+        return 1.0
+    @staticmethod
+    def analyze_data(data, arguments):
+        open("looks", "a").write("x")
+        return False, []
+if __name__ == "__main__":
+    os.chdir(os.path.dirname(__file__))
+    group = Mine("mine", collection_rate=0.02)
+    group.start()
+    end = time.monotonic() + 60
+    while not (os.path.exists("looks") and os.path.getsize("looks") > 20) and time.monotonic() < end:
+        time.sleep(0.02)
+    group.stop()
+    print(os.path.getsize("looks") > 20, max(map(float, open("spans").read().split()[-5:])))
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    looked, longest = done.stdout.split()
+    # Half of the window, twice, and a busy machine.
+    assert looked == "True" and float(longest) < 0.3
+    assert done.stderr == (
+        "sonde: a detector gets no data of 'mine': no answer\n"
+        "sonde: a detector gets no data of 'mine': too long\n"
+    )
+
+
 def test_without_telemetry_nothing_is_started(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

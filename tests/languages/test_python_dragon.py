@@ -116,19 +116,64 @@ for dt in (
     assert (done.stdout, done.stderr) == ("0\n" * 3, "")
 
 
-def test_values_of_the_past_are_told(watch):
+def test_values_of_the_past_keep_their_time(watch):
+    """Ten values of a minute ago, told at once: as Dragon has them, while the program runs and afterwards."""
     done = watch.python(
         """
-import time
-from sonde import Telemetry
+import json, time
+from sonde import AnalysisClient, Telemetry
 dt = Telemetry()
-for ago in range(60, 50, -1):
-    dt.add_data("past", ago, timestamp=time.time() - ago)
+base = int(time.time()) - 60
+for second in range(10):
+    dt.add_data("past", 50 + second, timestamp=base + second)
+dt.add_data("past", 99, timestamp=base)  # the last word counts
 dt.add_data("present", 1, timestamp=int(time.time()))
+dac = AnalysisClient()
+dac.connect(timeout=60)
+ends, told = time.time() + 30, []
+while time.time() < ends and (not told or len(told[0]["dps"]) < 10):
+    told = dac.get_data("past", start_time=base)
+print(json.dumps([base, told[0]["dps"]]))
 """
     )
-    assert (done.last("past"), done.last("present")) == (51, 1)
-    assert done.remarks() == ["add_data('past'): a time of the past; recorded as of its arrival"]
+    base, told = json.loads(done.stdout)
+    wanted = {str(base + second): 50 + second for second in range(10)} | {str(base): 99}
+    assert told == wanted
+    assert done.last("present") == 1
+    assert done.remarks() == []
+    assert done.points("past") == {int(second): value for second, value in wanted.items()}
+
+
+def test_a_value_of_the_past_counts_in_place_of_what_was_there(watch):
+    """In questions, and in each kind of file."""
+    done = watch.python(
+        """
+import time, sonde, sonde.query
+g = sonde.gauge("both")
+g.set(-1)
+q = sonde.query.Query(60)
+def points():
+    try:
+        return q.get("both", "sum", start=time.time() - 60)[0].points
+    except sonde.query.QueryError:  # it is not there yet
+        return []
+ends = time.time() + 30
+while len(points()) < 3 and time.time() < ends:
+    pass
+at = points()[1].time
+g.set_past(5, round(at * 1e9))  # of a float, which is near it
+while dict(points())[at] != 5 and time.time() < ends:
+    pass
+print(at, dict(points())[at])
+"""
+    )
+    at, value = map(float, done.stdout.split())
+    at = round(at, 3)  # ticks are of 20 ms
+    assert value == 5
+    assert done.points("both")[at] == 5
+    text = [line.split()[-2:] for line in done.export("openmetrics:-", "both") if line.startswith("both")]
+    assert [value for value, time in text if float(time) == at] == ["5"]
+    assert {value for value, _ in text} == {"5", "-1"}
 
 
 def test_values_count_between_start_and_shutdown(watch):

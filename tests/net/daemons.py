@@ -15,6 +15,8 @@ import socket
 import subprocess
 import time
 
+from waits import Waits
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
 PROGRAMS = pathlib.Path(os.environ.get("SONDE_PROGRAMS", BUILD)).resolve()
@@ -32,6 +34,8 @@ def packet(kind, values):
 class Daemon:
     """A sonded process in a space. `descriptors`: socket -> its number there; they are closed here."""
 
+    waits = Waits()  # of all of them, for a processor
+
     def __init__(self, space, role, launch, descriptors, environment):
         self.role = role
         self.exited = False
@@ -48,6 +52,7 @@ class Daemon:
             self.pid = os.posix_spawn(
                 SONDED, arguments, environment, file_actions=actions, setsid=True
             )
+        self.waits.watch(self.pid)
         for fd in (null, *high):
             os.close(fd)
         for end in descriptors:
@@ -86,9 +91,13 @@ class Daemon:
         return self.exited
 
     def wait_exit(self, timeout=30.0):
-        deadline = time.monotonic() + timeout
+        """`timeout`: seconds in which it is not made to wait for a processor."""
+        began, waited = time.monotonic(), self.waits.seconds()
         while not self.poll():
-            assert time.monotonic() < deadline, f"sonded --{self.role} does not end"
+            gone = time.monotonic() - began
+            assert gone < timeout or gone < timeout + self.waits.seconds() - waited, (
+                f"sonded --{self.role} does not end"
+            )
             time.sleep(0.005)
 
     def report(self, timeout=30.0):

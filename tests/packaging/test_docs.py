@@ -62,7 +62,7 @@ def test_the_manual_page_of_the_plugin_has_its_options_and_arguments():
     options = re.findall(r'\{"(telemetry-[a-z]+)"', read("spank/plugin_options.cc"))
     variables = re.findall(r'"(SLURM_TELEMETRY_[A-Z]+)"', read("spank/plugin_options.cc"))
     arguments = re.findall(r'name == "([a-z]+)"', read("spank/plugin_config.cc"))
-    assert len(options) == 8 and len(variables) == 7 and set(arguments)
+    assert len(options) == 9 and len(variables) == 8 and set(arguments)
     assert re.findall(r"^--(telemetry-[a-z]+)=", text, re.MULTILINE) == options
     assert [v for v in variables if v not in text] == []
     assert set(re.findall(r"^([a-z]+)=", text, re.MULTILINE)) == set(arguments)

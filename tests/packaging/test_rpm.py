@@ -179,10 +179,12 @@ def test_the_compiler_s_cache_serves_the_packages(shared, tmp_path):
         ("sonde-libs", r"/usr/lib.*/libsonde\.so\.1"),
         ("sonde-libs", r"/usr/lib.*/sonde/libsonde-mpi\.so"),
         ("sonde-libs", r"/usr/lib.*/sonde/libsonde-io\.so"),
+        ("sonde-libs", r"/usr/lib.*/libsonde_functions\.so\.1"),
         ("sonde-devel", r"/usr/include/sonde\.h"),
         ("sonde-devel", r"/usr/include/sonde\.hpp"),
         ("sonde-devel", r"/usr/lib.*/pkgconfig/sonde\.pc"),
         ("sonde-devel", r"/usr/lib.*/libsonde\.so"),
+        ("sonde-devel", r"/usr/lib.*/libsonde_functions\.so"),
         ("sonde-fortran-devel", r"/usr/lib.*/libsonde_fortran\.a"),
         ("sonde-fortran-devel", r"/usr/lib.*/gfortran/modules/sonde\.mod"),
         ("sonde-fortran-devel", r"/usr/lib.*/pkgconfig/sonde-fortran\.pc"),
@@ -193,8 +195,10 @@ def test_the_compiler_s_cache_serves_the_packages(shared, tmp_path):
         (PLUGIN, r"/usr/lib.*/slurm/spank_sonde\.so"),
         (PLUGIN, "/usr/share/sonde/plugstack.conf.example"),
         (PLUGIN, r"/usr/share/man/man8/spank_sonde\.8(\.gz)?"),
-        ("sonde-grafana", r"/usr/share/sonde/grafana/dashboards/sonde\.json"),
+        ("sonde-grafana", r"/usr/share/sonde/grafana/dashboards/opentsdb/step\.json"),
+        ("sonde-grafana", r"/usr/share/sonde/grafana/dashboards/prometheus/step\.json"),
         ("sonde-grafana", r"/usr/share/sonde/grafana/provisioning/datasources/sonde\.yaml"),
+        ("sonde-grafana", r"/usr/share/sonde/grafana/provisioning/dashboards/sonde-prometheus\.yaml"),
     ],
 )
 def test_a_package_has_its_files(packages, name, expected):
@@ -281,12 +285,18 @@ def test_the_plugin_exports_only_what_slurm_looks_for(installed):
         "usr/lib*/libsonde.so.1.*",
         "usr/lib*/sonde/libsonde-mpi.so",
         "usr/lib*/sonde/libsonde-io.so",
+        "usr/lib*/libsonde_functions.so.1.*",
     ],
 )
 def test_what_is_loaded_into_others_needs_the_c_library_only(installed, pattern):
     dynamic = run("readelf", "--dynamic", one(installed, pattern))
     needed = set(re.findall(r"NEEDED.*\[(.*)\]", dynamic))
+    if "functions" in pattern:
+        # Programs may be linked with it, and name it alone.
+        assert "libsonde.so.1" in needed
+        needed.remove("libsonde.so.1")
     assert needed <= {"libc.so.6", "libm.so.6", "libpthread.so.0", "ld-linux-x86-64.so.2"}, needed
+    assert "RUNPATH" not in dynamic and "RPATH" not in dynamic
 
 
 def test_the_python_package_is_found_by_its_link_and_by_its_folder(installed):

@@ -328,9 +328,12 @@ class Cluster::Rep final : private head::RowPath::Owner {
                         rep_.rows_.children().Active(), {}, std::move(done));
     }
     void PauseCounters(bool) override {}
-    void Join(std::vector<uint32_t>, std::string) override {}
+    void Join(std::vector<uint32_t>, web::ScrapeTarget, web::StepControl::JoinCallback) override {}
+    void Exporters(web::StepControl::ExportersCallback) override {}
+    void Unjoin(std::string, web::StepControl::UnjoinCallback) override {}
     void Push(uint32_t, std::string) override {}
     void Tree(TreeDone done) override { done({}); }
+    void Links(LinksDone done) override { done({}); }
 
    private:
     Rep& rep_;

@@ -225,6 +225,12 @@ void CheckSnapshot(const Scene& scene, const std::map<size_t, Figure>& figures) 
                         {total, figure.mean.error * ticks + 4 * kUlp * std::fabs(total)},
                         gauge["total"].number());
   }
+  if (const auto walltime = shown.extract("walltime"); !walltime.empty() != !scene.running) {
+    scene.tally.Differ("a walltime of a step that runs, or none");
+  } else if (!walltime.empty()) {
+    scene.tally.Compare("walltime", static_cast<double>(scene.end - scene.start) / kSecond,
+                        (*walltime.mapped())["Counter"]["value"].number());
+  }
   for (const auto& counter : shown) {
     const std::string& name = counter.first;
     const bool known = std::any_of(figures.begin(), figures.end(), [&](const auto& figure) {

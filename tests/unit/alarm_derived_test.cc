@@ -5,7 +5,7 @@
 #include <random>
 #include <set>
 
-#include "daemon/node/record/derived_series.h"
+#include "series/alarm/derived_series.h"
 #include "series/alarm/evaluator.h"
 
 namespace sonde::node {
@@ -45,7 +45,7 @@ class DerivedSeriesTest : public testing::Test {
     return SeriesName(series.metric.name, series.tags);
   }
 
-  DerivedSeries derived_;
+  alarms::DerivedSeries derived_;
   Schema::Ptr schema_;
   Nanos time_ = 5 * kSecond;
 };
@@ -114,6 +114,14 @@ TEST_F(DerivedSeriesTest, OnlyWithTheTagsThatAreWanted) {
   EXPECT_EQ(Name(0), "alarm:rate:cpu{mode=\"idle\"}");
 }
 
+TEST_F(DerivedSeriesTest, WhatIsForThisNodeAloneHasItsName) {
+  Want({{"task_rss", {{"host", "n3"}}, "", true, false}},
+       {Make("task_rss", {{"task", "0"}}), Make("task_rss", {{"task", "1"}})});
+  ASSERT_EQ(derived_.schema()->size(), 1u);
+  EXPECT_EQ(Name(0), "alarm:node:task_rss{host=\"n3\"}");
+  EXPECT_EQ(Sample({3, 4})[0], 7);
+}
+
 TEST_F(DerivedSeriesTest, ANewSchemaInterruptsNoRate) {
   Want({{"cpu", {}, "", false, true}}, {Make("cpu", {{"task", "0"}}, MetricType::kCounter)});
   Sample({1});
@@ -165,8 +173,8 @@ TEST(DerivedHeld, AnyOfManyNodesIsOneAndTheSame) {
     alarms::Evaluator evaluator(kSecond);
     ASSERT_TRUE(evaluator.Add(*alarms::ParseRule("r", "x any > 5 for 3s")).ok());
     const Schema::Ptr schema = Schema::Make({Make("x", {})});
-    std::vector<DerivedSeries> nodes(kNodes);
-    for (DerivedSeries& node : nodes) {
+    std::vector<alarms::DerivedSeries> nodes(kNodes);
+    for (alarms::DerivedSeries& node : nodes) {
       node.SetWanted(evaluator.Needs());
       node.SetSchemas(std::span(&schema, 1));
     }

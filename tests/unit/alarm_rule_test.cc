@@ -79,6 +79,19 @@ TEST(AlarmRuleTest, WhatNodesHaveToDerive) {
   EXPECT_FALSE(IsDerivedName("node_load1"));
 }
 
+TEST(AlarmRuleTest, AConditionOnOneNodeIsMadeThere) {
+  for (const char* text : {"x{host=n3,mode=user} > 1", "x_total{host=n3} rate > 1",
+                           "x{host=n3} / y > 50%", "x{host=n3} absent for 3s"}) {
+    const Rule rule = Parsed(text);
+    const auto need = NeedOf(rule.conditions[0]);
+    ASSERT_TRUE(need) << text;
+    EXPECT_EQ(*need->tags.Find("host"), "n3");
+    EXPECT_TRUE(need->per_node);
+    EXPECT_EQ(Parsed(ToText(rule)), rule) << ToText(rule);
+  }
+  EXPECT_EQ(ToText(Parsed("x{host=n3} max node > 1")), "x{host=\"n3\"} > 1");
+}
+
 TEST(AlarmRuleTest, DerivedSeriesTravel) {
   const std::vector<Derived> all = {
       {"x_total", {{"mode", "idle"}}, "", true, true},
@@ -112,7 +125,10 @@ TEST(AlarmRuleTest, MistakesAreNamed) {
       {"x{a} > 1", "expected '=' after a tag's name"},
       {"x{a=1 > 1", "expected '}' after the tags"},
       {"x{a=1,a=2} > 1", "each tag once"},
-      {"x{host=n1} > 1", "no tag host or task"},
+      {"x{task=1} > 1", "no tag task"},
+      {"x{host=n1} sum > 1", "no aggregate of nodes"},
+      {"x{host=n1} any node > 1", "no aggregate of nodes"},
+      {"x{host=n1} lags 3", "no aggregate of nodes"},
       {"x any = 1", "whether any of them is equal is not known"},
       {"x all != 1", "whether all of them differ is not known"},
       {"x sum node > 1", "before the word 'node'"},

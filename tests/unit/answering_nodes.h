@@ -20,9 +20,12 @@ class AnsweringNodes final : public StepNodes {
     answer_(std::move(spec), std::move(grid), std::move(done));
   }
   void PauseCounters(bool) override {}
-  void Join(std::vector<uint32_t>, std::string) override {}
+  void Join(std::vector<uint32_t>, web::ScrapeTarget, web::StepControl::JoinCallback) override {}
+  void Exporters(web::StepControl::ExportersCallback) override {}
+  void Unjoin(std::string, web::StepControl::UnjoinCallback) override {}
   void Push(uint32_t, std::string) override {}
   void Tree(TreeDone) override {}
+  void Links(LinksDone) override {}
 
  private:
   const Answer answer_;

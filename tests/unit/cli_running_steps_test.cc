@@ -45,6 +45,10 @@ class RunningStep : public ServeTest {
     void Tree(const JobStep&, TreeCallback callback) const override {
       callback(std::vector<web::TreeEdge>{{"login1:head", "n1"}, {"n1", "n2"}});
     }
+    void Join(const JobStep&, const web::ScrapeTarget&, const std::string&,
+              JoinCallback callback) const override {
+      joining = std::move(callback);
+    }
     void Query(const QuerySpec& spec, Callback callback) const override {
       {
         const std::lock_guard lock(mutex);
@@ -76,6 +80,7 @@ class RunningStep : public ServeTest {
     Status part_refusal;
     mutable std::atomic<int> listed = 0;
     mutable std::string pushed;
+    mutable JoinCallback joining;  // is not called
     mutable std::mutex mutex;
     mutable std::vector<QuerySpec> asked;
     mutable std::vector<QueryGrid> grids;
@@ -616,6 +621,35 @@ TEST_F(RunningStep, GetsWhatIsForIt) {
   // Nobody to pass it on to.
   const JobStep finished{"123", "0"};
   EXPECT_FALSE(WaitFor(*source, &web::StepControl::Forward, finished, web::Request()));
+}
+
+// That a node, or an exporter, does not answer is no fault of the head.
+TEST_F(RunningStep, ItsHeadIsNotSilentBecauseItWaitsForOthers) {
+  const std::shared_ptr<const web::DataSource> source = OpenSource(kSecond);
+  const auto ask = [&](const std::string& target) {
+    web::Request request;
+    EXPECT_TRUE(web::ParseTarget(target, request).ok());
+    std::promise<web::Response> answer;
+    web::Dispatch(web::Context(*source), request,
+                  [&](web::Response response) { answer.set_value(std::move(response)); });
+    return answer.get_future().get();
+  };
+  std::promise<void> over;
+  head_->before_answer = [wait = over.get_future().share()] { wait.wait(); };
+  for (const char* target :
+       {"/join?to=n1:9100&job=4712.0", "/join/multiple?to=n1:9100&job=4712.0"}) {
+    const web::Response late = ask(target);
+    EXPECT_EQ(late.status, 504) << late.body;
+    EXPECT_THAT(late.body, HasSubstr("no answer in"));
+    EXPECT_EQ(ask("/topo?job=4712.0").status, 200) << target;
+  }
+  EXPECT_EQ(ask("/metrics?scope=node&job=4712.0").status, 504);
+  {
+    const std::lock_guard lock(head_->mutex);
+    EXPECT_GT(head_->asked.size(), 0u) << "it was not the head that was asked";
+  }
+  EXPECT_EQ(ask("/topo?job=4712.0").status, 200);
+  over.set_value();
 }
 
 TEST_F(RunningStep, WithoutItsHeadIsReadFromTheArchive) {

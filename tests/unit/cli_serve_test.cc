@@ -12,12 +12,14 @@
 #include <utility>
 
 #include "core/log.h"
+#include "insight/steps/peaks_file.h"
 #include "profiles/archive/ask_keeper.h"
 #include "profiles/records/keys.h"
 #include "profiles/upkeep/open_db.h"
 #include "serve/head_client.h"
 #include "tests/unit/cli_serve_fixture.h"
 #include "tests/unit/cli_served.h"
+#include "tests/unit/sonde_command.h"
 #include "tests/unit/task_wait.h"
 
 namespace sonde::cli {
@@ -26,7 +28,19 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::SizeIs;
+
+Endpoint ParseAddress(const std::string& text) {
+  Endpoint endpoint;
+  endpoint.host = "127.0.0.1";
+  const size_t at = text.find("http://127.0.0.1:");
+  const size_t token = text.find("/?token=");
+  if (at == std::string::npos || token == std::string::npos) return endpoint;
+  endpoint.port = static_cast<uint16_t>(std::stoi(text.substr(at + 17)));
+  endpoint.token = text.substr(token + 8, text.find('\n', token) - token - 8);
+  return endpoint;
+}
 
 TEST_F(ServeTest, ListsFinishedStepsAndTheirSeries) {
   const auto source = OpenSource();
@@ -152,6 +166,65 @@ TEST_F(ServeTest, FindsTheStepsOfAQueryByNameAndByTime) {
   EXPECT_THAT(jobs(), testing::ElementsAre("124.0"));
 }
 
+TEST_F(ServeTest, FinishedStepsHaveTheirConclusions) {
+  const auto source = OpenSource();
+  const auto concluded = [&](const char* step, const std::string& of) {
+    std::promise<Result<std::string>> promise;
+    source->Conclude(JobStep::Parse(step), of,
+                     [&](Result<std::string> answer) { promise.set_value(std::move(answer)); });
+    return promise.get_future().get();
+  };
+  for (const auto& [of, key] : std::map<std::string, std::string>{{"hints", "\"facts\":"},
+                                                                  {"budget", "\"ranks\":"},
+                                                                  {"phases", "\"found\":"},
+                                                                  {"stragglers", "\"metrics\":"},
+                                                                  {"periods", "\"metrics\":"},
+                                                                  {"roofline", "\"roof\":"},
+                                                                  {"energy", "\"joules\":"}}) {
+    const auto answer = concluded("123.0", of);
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    EXPECT_THAT(*answer, HasSubstr(key)) << of;
+    EXPECT_THAT(*answer, HasSubstr("\"step\":\"123.0\"")) << of;
+  }
+  EXPECT_EQ(concluded("9.0", "hints").status().code(), Code::kNotFound);
+  const auto live = LiveArchive::Create(root(), TestJob("4711", Clock::System().Now()));
+  ASSERT_TRUE(live.ok());
+  EXPECT_THAT(std::string(concluded("4711.0", "hints").status().message()),
+              HasSubstr("is running"));
+}
+
+TEST_F(ServeTest, ConclusionsAreThoseOfTheCommandsAndOfThePeaksThatAreThere) {
+  Served served(root(), {"--port", "0"});
+  const Endpoint endpoint = ParseAddress(served.ReadUntil("Ctrl-C"));
+  const auto concluded = [&](const std::string& of) {
+    return serve::AskHead(endpoint, "/api/v1/insight?job=123.0&of=" + of, 30 * kSecond);
+  };
+  const auto check = [&](const std::string& of) {
+    const auto answer = concluded(of);
+    ASSERT_TRUE(answer.ok()) << answer.status().message();
+    const Outcome command = RunSonde(dir_.path(), of + " --json 123.0");
+    ASSERT_EQ(command.code, 0) << command.err;
+    EXPECT_EQ(*answer, command.out) << of;
+  };
+  check("energy");
+  check("budget");
+  check("roofline");
+  EXPECT_THAT(*concluded("roofline"), HasSubstr("were not measured: run `sonde peaks`"));
+  insight::NodePeaks peaks;
+  peaks.type = {"Some CPU", 8, 1, 3000};
+  peaks.allowed = 8;
+  peaks.all = peaks.one = {1e11, 1e12, 2e12};
+  for (const NodeInfo& node : TestJob("123").nodes) {
+    peaks.host = node.host;
+    ++peaks.type.sockets;  // or the second would replace the first
+    ASSERT_TRUE(insight::KeepPeaks(root() + "/peaks.json", peaks, false).ok());
+  }
+  EXPECT_THAT(*concluded("roofline"), Not(HasSubstr("were not measured")));
+  check("roofline");
+  std::ofstream(root() + "/peaks.json") << "{";
+  EXPECT_THAT(std::string(concluded("roofline").status().message()), HasSubstr("answers 500"));
+}
+
 // What others are shown of a user's archive (serve/site) is not theirs to change.
 TEST_F(ServeTest, TagsAreChangedByWhoKeepsTheArchiveAndNobodyElse) {
   const JobStep id{"123", "0"};
@@ -204,23 +277,12 @@ TEST_F(ServeTest, AnswersEveryQueryEvenWhenItStops) {
   EXPECT_EQ(answered, kQueries);
 }
 
-Endpoint ParseAddress(const std::string& text) {
-  Endpoint endpoint;
-  endpoint.host = "127.0.0.1";
-  const size_t at = text.find("http://127.0.0.1:");
-  const size_t token = text.find("/?token=");
-  if (at == std::string::npos || token == std::string::npos) return endpoint;
-  endpoint.port = static_cast<uint16_t>(std::stoi(text.substr(at + 17)));
-  endpoint.token = text.substr(token + 8, text.find('\n', token) - token - 8);
-  return endpoint;
-}
-
 TEST_F(ServeTest, TheCommandServesUntilItIsTold) {
   Served served(root(), {"--port", "0"});
   const std::string text = served.ReadUntil("Ctrl-C");
   EXPECT_THAT(text, HasSubstr("ssh -L "));
   const Endpoint endpoint = ParseAddress(text);
-  const Result<std::string> list = serve::AskHead(endpoint, "/job/list", 5 * kSecond);
+  const Result<std::string> list = serve::AskHead(endpoint, "/job/list?limit=9", 5 * kSecond);
   ASSERT_TRUE(list.ok()) << list.status().message();
   EXPECT_THAT(*list, HasSubstr("\"124.0\""));
   Endpoint stranger = endpoint;

@@ -12,6 +12,7 @@
 #include "serve/head_client.h"
 #include "tests/unit/cli_serve_fixture.h"
 #include "tests/unit/loopback.h"
+#include "tests/unit/web_fake_source.h"
 #include "web/server/server.h"
 
 namespace sonde::cli {
@@ -83,6 +84,37 @@ TEST_F(SilentHeads, CostTheirLimitOnceForAll) {
   EXPECT_THAT(*list, HasSubstr("4715"));
   EXPECT_GE(took, kLimit) << "nobody was asked";
   EXPECT_LT(took, kHeads * kLimit);
+}
+
+// One that answers is told of with the others, within the limit of these.
+class WithExporter final : public web::FakeSource {
+ public:
+  using FakeSource::FakeSource;
+  void Exporters(const JobStep&, ExportersCallback callback) const override {
+    web::Exporter one;
+    one.host = "n1";
+    one.target = {"n1", "9100", "/metrics"};
+    callback(std::vector<web::Exporter>{one});
+  }
+};
+
+TEST_F(SilentHeads, HoldUpNoAnswersOfOtherHeads) {
+  web::Server::Options options;
+  options.port = 0;
+  options.token = "a-token";
+  const auto source = std::make_shared<WithExporter>(Clock::System().Now());
+  const auto head = web::Server::Start(options, source);
+  ASSERT_TRUE(head.ok()) << head.status().message();
+  const auto live = LiveArchive::Create(root(), TestJob("4800", Clock::System().Now()));
+  ASSERT_TRUE(live.ok()) << live.status().message();
+  ASSERT_TRUE((*live)->PutEndpoint(HostName(), (*head)->port(), options.token).ok());
+  const Nanos began = Clock::System().Monotonic();
+  const Answer list = Ask("/join/list").get();
+  const Nanos took = Clock::System().Monotonic() - began;
+  ASSERT_TRUE(list.ok()) << list.status().message();
+  EXPECT_THAT(*list, HasSubstr("\"job\":\"4800.0\""));
+  EXPECT_GE(took, kLimit) << "nobody was asked";
+  EXPECT_LT(took, 2 * kLimit);
 }
 
 // Both threads of the server go on answering while more requests than they wait for heads.

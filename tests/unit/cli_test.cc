@@ -19,6 +19,7 @@
 #include "profiles/live/live_archive.h"
 #include "profiles/upkeep/lock.h"
 #include "tests/unit/profiles_fixture.h"
+#include "tests/unit/sonde_command.h"
 
 namespace sonde {
 namespace {
@@ -27,31 +28,10 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-struct Outcome {
-  int code = -1;
-  std::string out;
-  std::string err;
-};
-
 class CliTest : public testing::Test {
  protected:
   Outcome Sonde(const std::string& arguments, const std::string& environment = "") {
-    const std::string err = dir_.path() + "/stderr";
-    const std::string command = "env LC_ALL=C.UTF-8 TZ=UTC SONDE_ARCHIVE='" + root() + "' " +
-                                environment + " '" SONDE_BINARY "' " + arguments + " 2>'" + err +
-                                "'";
-    Outcome outcome;
-    std::FILE* pipe = ::popen(command.c_str(), "r");
-    if (pipe == nullptr) return outcome;
-    char buffer[4096];
-    for (size_t n; (n = std::fread(buffer, 1, sizeof(buffer), pipe)) > 0;) {
-      outcome.out.append(buffer, n);
-    }
-    outcome.code = WEXITSTATUS(::pclose(pipe));
-    std::ostringstream text;
-    text << std::ifstream(err).rdbuf();
-    outcome.err = text.str();
-    return outcome;
+    return RunSonde(dir_.path(), arguments, environment);
   }
   std::unique_ptr<LiveArchive> Start(const JobDescription& job) {
     auto live = LiveArchive::Create(root(), job);
@@ -116,10 +96,20 @@ TEST_F(CliTest, ListsWhatIsAskedForInTheOrderThatIsAskedFor) {
   EXPECT_EQ(jobs("--tag campaign=winter"), "104 ");
   EXPECT_EQ(jobs("--tag campaign --user ada --state completed"), "104 ");
   EXPECT_EQ(jobs("--state failed"), "");
+  EXPECT_EQ(jobs("--search 'TRAIN heat'"), "105 103 ");
+  EXPECT_EQ(jobs("--search n5 --level 2"), "105 ");
+  EXPECT_EQ(jobs("--level 3"), "");
   // kTestStart is 2026-09-21 14:13:20 UTC.
   EXPECT_EQ(jobs("--since '2026-09-21 17:00' --until 2026-09-22"), "105 104 103 ");
   EXPECT_EQ(jobs("--sort cpu --reverse -n 1"), "105 ");
   EXPECT_EQ(jobs("--reverse -n 2"), "100 101 ");
+  // Called by its script only where nobody named it.
+  JobDescription unnamed = TestJob("200", kTestStart);
+  unnamed.name = "python3";
+  unnamed.command = "python3 -u train.py";
+  Finish(unnamed);
+  EXPECT_THAT(Sonde("ls --search 200").out, HasSubstr("train.py"));
+  EXPECT_THAT(Sonde("show 200.0").out, HasSubstr("Sonde: 200.0 (train.py)"));
   EXPECT_THAT(Sonde("ls --sort size").out,
               AllOf(HasSubstr("stored"), HasSubstr("campaign=winter")));
   EXPECT_THAT(Sonde("ls --cmd fortran").err, HasSubstr("no profile is like that"));
@@ -130,7 +120,8 @@ TEST_F(CliTest, WrongFiltersSayWhatIsExpected) {
       {"--since never", "'never' is no time; expected so long ago (90m, 36h, 2d, 1w)"},
       {"--since 1d --until 2d", "--since 1d is later than --until 2d"},
       {"--state broken", "--state broken: expected one of running, completed, failed"},
-      {"--sort colour", "--sort colour: expected one of start, time, cpu, mem, energy"},
+      {"--sort colour", "--sort colour: expected one of start, time, cpu, use, mem, energy"},
+      {"--level 5", "--level 5: expected 0 to 4"},
       {"--tag =x", "tag '=x': expected NAME=VALUE or NAME"}};
   for (const auto& [arguments, message] : cases) {
     const Outcome o = Sonde(std::string("ls ") + arguments);

@@ -52,6 +52,9 @@ class Attacker {
   client::Moment& moment(size_t index) {
     return reinterpret_cast<client::Moment*>(base_ + client::kMomentsOffset)[index];
   }
+  client::PastValue& past_value(size_t index) {
+    return reinterpret_cast<client::PastValue*>(base_ + client::kPastOffset)[index];
+  }
   const char* base() const { return base_; }
   int memory() const { return memory_.get(); }
   client::Hello hello = {client::kMagic, client::kVersion, 1, 0, 0, client::kSegmentSize};

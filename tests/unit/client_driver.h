@@ -19,8 +19,8 @@ class ClientProcess {
   using Environment = std::map<std::string, std::string>;
 
   // `errors`: a descriptor that becomes its standard error; `uid`: the user it runs as, 0 for ours.
-  explicit ClientProcess(const Environment& environment, int errors = STDERR_FILENO,
-                         uid_t uid = 0) {
+  explicit ClientProcess(const Environment& environment, int errors = STDERR_FILENO, uid_t uid = 0,
+                         const char* program = CLIENT_PROCESS) {
     int to[2], from[2];
     if (pipe(to) != 0 || pipe(from) != 0) abort();
     std::vector<std::string> texts;
@@ -35,8 +35,8 @@ class ClientProcess {
       dup2(errors, STDERR_FILENO);
       for (int fd = 3; fd < 64; ++fd) close(fd);
       if (uid != 0 && setresuid(uid, uid, uid) != 0) _exit(127);
-      char* arguments[] = {const_cast<char*>(CLIENT_PROCESS), nullptr};
-      execve(CLIENT_PROCESS, arguments, variables.data());
+      char* arguments[] = {const_cast<char*>(program), nullptr};
+      execve(program, arguments, variables.data());
       _exit(127);
     }
     close(to[0]);

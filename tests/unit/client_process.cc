@@ -253,6 +253,50 @@ std::string SetAt(std::istream& in) {
   return "ok";
 }
 
+// NAME VALUE TIME
+std::string SetPast(std::istream& in) {
+  std::string name;
+  double value = 0;
+  int64_t time = 0;
+  in >> name >> value >> time;
+  return Told(sonde_set_past(metrics[name], value, time));
+}
+
+// As SetPast, by a child.
+std::string ForkPast(std::istream& in) {
+  const pid_t child = fork();
+  if (child == 0) {
+    SetPast(in);
+    _exit(sonde_status());
+  }
+  int status = -1;
+  waitpid(child, &status, 0);
+  return std::to_string(status);
+}
+
+// NAME COUNT: so many values, of the first seconds of this day.
+std::string SetPastOften(std::istream& in) {
+  std::string name;
+  int count = 0;
+  in >> name >> count;
+  const int64_t today = time(nullptr) / 86'400 * 86'400;
+  for (int i = 0; i < count; ++i)
+    sonde_set_past(metrics[name], i, (today + i % 60) * 1'000'000'000);
+  return "ok";
+}
+
+// NAME COUNT TIMES: so many threads, each that often, values 0, 1, 2...
+std::string SetPastTogether(std::istream& in) {
+  std::string name;
+  int count = 0, times = 0;
+  in >> name >> count >> times;
+  const int64_t now = time(nullptr);
+  RunTogether(count, [&](int) {
+    for (int k = 0; k < times; ++k) sonde_set_past(metrics[name], k, now * 1'000'000'000);
+  });
+  return "ok";
+}
+
 std::string Nan(std::istream& in) {
   std::string name;
   in >> name;
@@ -308,6 +352,10 @@ const std::map<std::string, std::function<std::string(std::istream&)>> kCommands
     {"set", [](std::istream& in) { return Update(in, &sonde_set); }},
     {"add", [](std::istream& in) { return Update(in, &sonde_add); }},
     {"set_at", SetAt},
+    {"set_past", SetPast},
+    {"set_past_often", SetPastOften},
+    {"fork_past", ForkPast},
+    {"set_past_together", SetPastTogether},
     {"nan", Nan},
     {"early", SetEarly},
     {"threads", Threads},

@@ -291,6 +291,21 @@ TEST_F(OsSources, ADeviceWithAnImpossibleNameIsPassedOver) {
   EXPECT_EQ(Value(*net, "node_network_receive_bytes_total{device=\"eth0\"}"), 5);
 }
 
+TEST_F(OsSources, ANodeSaysWhichProcessorsItHas) {
+  tree_.Write("proc/cpuinfo",
+              "processor : 0\nmodel name : Some CPU\nphysical id : 0\n\n"
+              "processor : 1\nmodel name : Some CPU\nphysical id : 1\n");
+  tree_.Write("sys/devices/system/cpu/cpu0/cpufreq/cpuinfo_max_freq", "3000000\n");
+  const auto source = MakeProcessorSource(tree_.roots());
+  source->Sample(now_);
+  EXPECT_EQ(Value(*source,
+                  "node_processor_info{cpus=\"2\",megahertz=\"3000\",model=\"Some CPU\",sockets="
+                  "\"2\"}"),
+            1);
+  tree_.Write("proc/cpuinfo", "nothing that is known\n");
+  EXPECT_TRUE(MakeProcessorSource(tree_.roots())->series().empty());
+}
+
 TEST(OsSourcesLive, ThisMachineHasThem) {
   ReadBuffer buffer;
   const Roots roots;

@@ -249,6 +249,10 @@ TEST(Config, WhoElsesPagesMayAskAndHowANanIsWritten) {
         "https://a.example\x01", "https://\xc3\xa4.example"}) {
     EXPECT_EQ(cors(bad), "refused") << bad;
   }
+  EXPECT_FALSE(ParseConfig("", "sonde.conf")->pue.has_value());
+  EXPECT_FALSE(ParseConfig("pue =\n", "sonde.conf")->pue.has_value());
+  EXPECT_EQ(ParseConfig("pue = 1.25\n", "sonde.conf")->pue, 1.25);
+  EXPECT_EQ(ParseConfig("carbon_g_per_kwh = 0\n", "sonde.conf")->carbon_g_per_kwh, 0);
   EXPECT_FALSE(ParseConfig("", "sonde.conf")->opentsdb_nan_null);
   EXPECT_TRUE(ParseConfig("opentsdb_nan = null\n", "sonde.conf")->opentsdb_nan_null);
   EXPECT_FALSE(ParseConfig("opentsdb_nan = text\n", "sonde.conf")->opentsdb_nan_null);
@@ -263,6 +267,10 @@ TEST(Config, AnErrorNamesFileLineAndWhatWasExpected) {
       {"report = loud", "expected one of full, short, off"},
       {"port_range = 9-3", "expected two ports"},
       {"opentsdb_nan = NaN", "expected null or text"},
+      {"pue = 0.9", "expected a number from 1 to 10"},
+      {"pue = nan", "expected a number from 1 to 10"},
+      {"carbon_g_per_kwh = 380 g", "expected a number from 0 to 10000"},
+      {"carbon_g_per_kwh = -1", "expected a number from 0 to 10000"},
       {"http_cors = a.example", "expected origins such as https://grafana.example.org"},
       {"provider =", "expected auto, none, or names of libfabric's providers"},
       {"provider = cxi,,tcp", "expected auto, none, or names"},

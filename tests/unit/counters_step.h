@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "daemon/head/record/ended_nodes.h"
+#include "daemon/head/record/presence.h"
 #include "daemon/head/record/step_record.h"
 #include "daemon/tree/tick_merger.h"
 #include "profiles/live/live_archive.h"
@@ -53,8 +54,8 @@ class CountersStep {
   }
   double total() const { return Counted(INT64_MAX); }
   Nanos end() const { return end_; }
-  // Whether a row tells what those that are not in it had counted. It does not where nobody stands
-  // in for them and one is missing after another.
+  // Whether a row tells all that those that are not in it had counted. It does not where nobody
+  // stands in for them and one is missing after another: what they have is then known too low.
   bool told_apart() const { return told_apart_; }
   // Reduced rows as they were when each was the newest.
   const std::vector<SeriesData>& seen() const { return seen_; }
@@ -251,12 +252,16 @@ class CountersStep {
     if (!late) {
       tree::TickMerger::Row whole = row;
       ended_.AddTo(whole, merger_->series(), merger_->Present());
-      record_->Append(row.tick, {whole.values, row.spreads}, merger_->series());
+      const bool others = presence_.OnRow(row.tick, row.nodes);
+      record_->SetPresence(presence_.Runs());
+      record_->Append(row.tick, {whole.values, row.spreads}, merger_->series(), others);
       return;
     }
     std::vector<Reduced> values = row.values;
-    ended_.StoodIn(row.tick, row.nodes, values);
-    record_->Amend(row.tick, {values, row.spreads});
+    const bool stood_in = ended_.StoodIn(row.tick, row.nodes, values);
+    if (!record_->Amend(row.tick, {values, row.spreads}) || stood_in) return;
+    presence_.OnLatePart(row.tick, row.nodes);
+    record_->SetPresence(presence_.Runs());
   }
 
   // What a question has now.
@@ -265,8 +270,10 @@ class CountersStep {
     spec.metric = kWork;
     spec.start = kTestStart;
     spec.end = end_ + 10 * kSecond;
-    const auto answer = EvaluateReduced(
-        spec, record_->Read([&](const Series& s) { return ReducedNeeds(spec, s); }, 0, INT64_MAX));
+    head::StepRecord::PresenceRuns presence;
+    const auto rows = record_->Read([&](const Series& s) { return ReducedNeeds(spec, s); }, 0,
+                                    INT64_MAX, &presence);
+    const auto answer = EvaluateReduced(spec, rows, *presence);
     SeriesData& now = seen_.emplace_back();
     if (answer.ok() && !answer->empty()) now.points = answer->front().points;
   }
@@ -300,6 +307,7 @@ class CountersStep {
   Nanos end_ = 0;
   JobDescription job_;
   uint64_t number_ = 0;
+  head::Presence presence_{kSecond};
   std::unique_ptr<head::StepRecord> record_;
   std::unique_ptr<tree::TickMerger> merger_;
   tree::EndedNodes ended_;

@@ -169,6 +169,17 @@ TEST(Joined, GaugesThatAreGoneAreMissing) {
   joined.Lose();
   EXPECT_TRUE(std::isnan(sink.Value("a{instance=\"h:1\"}")));
   EXPECT_EQ(sink.Value("join_up{instance=\"h:1\"}"), 0);
+  EXPECT_EQ(sink.Value("join_scrapes_total{instance=\"h:1\"}"), 3);
+}
+
+TEST(Joined, WhatIsNotScrapedAnyMoreIsNotUp) {
+  FakeSink sink;
+  Joined joined({.instance = "h:1"}, sink);
+  ASSERT_TRUE(joined.Take("a 1\n", 0.25).ok());
+  joined.Stop();
+  EXPECT_TRUE(std::isnan(sink.Value("a{instance=\"h:1\"}")));
+  EXPECT_EQ(sink.Value("join_up{instance=\"h:1\"}"), 0);
+  EXPECT_EQ(sink.Value("join_scrapes_total{instance=\"h:1\"}"), 1) << "that is no scrape";
 }
 
 TEST(Joined, KeepsApartWhatHasAnotherMeaningHere) {

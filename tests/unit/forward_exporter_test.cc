@@ -177,6 +177,18 @@ TEST_F(ExporterTest, CountersDoNotFallWhenANodeIsMissingAlsoAfterAnInterruption)
   EXPECT_THAT(Lines(), ElementsAre("all 11 1", "all 22 2", "all 22 3", "all 23 4", "all 55 5"));
 }
 
+// A node's first sample may lie right before a tick, and its last one right behind one.
+TEST_F(ExporterTest, OfTwoSamplesThatHaveTheSameTimeThereTheLaterOneIsSent) {
+  Start();
+  const auto schema = Schema::Make(TaskSeries());
+  std::vector<Nanos> times = TestTimes(0, 3);
+  times[0] = times[1] - kMillisecond / 2;
+  const std::vector<double> columns = {1, 2, 3, 1000, 1000, 1000};
+  ASSERT_TRUE(live_->PutBlock({0, "task", 1}, *schema, MakeBlock(*schema, times, columns)).ok());
+  ASSERT_TRUE(Pass().ok());
+  EXPECT_THAT(Lines(), ElementsAre("n1 2 2", "n1 3 3"));
+}
+
 TEST_F(ExporterTest, TheEndIsMarkedOnceForEachSeries) {
   Start();
   ASSERT_TRUE(PutReducedBlock(*live_, 1, 0, 5).ok());

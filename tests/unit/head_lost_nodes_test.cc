@@ -78,6 +78,7 @@ class LostNodes : public testing::Test {
     launch.job.expected_nodes = 2;
     launch.job.period = 10 * kSecond;  // no row is merged while a test takes
     Config config;
+    config.report = "full";
     config.http = "off";
     head_ = std::make_unique<Head>(loop_, clock_, launch, config, [this](std::string report) {
       report_ = std::move(report);

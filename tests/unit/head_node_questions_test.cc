@@ -127,6 +127,23 @@ TEST_F(NodeQuestionsTest, AnswersAreFinishedOnAThreadThatIsNotTheLoops) {
   EXPECT_NE(where.get_future().get(), std::this_thread::get_id());
 }
 
+// Where an answer of all nodes is small, to wake a thread takes longer than to finish it.
+TEST_F(NodeQuestionsTest, WhoAsksSoGetsASmallAnswerOfAllWhereItComes) {
+  const auto questions = Make(2);
+  std::thread::id where;
+  std::promise<std::thread::id> of_one;
+  const auto ask = [&](const NodeQuestions::Callback& callback) {
+    questions->Ask({Spec("a"), kTicks, callback, nullptr, true});
+  };
+  ask([&](const Result<NodeQuestions::Answer>&) { where = std::this_thread::get_id(); });
+  ask([&](const Result<NodeQuestions::Answer>&) { of_one.set_value(std::this_thread::get_id()); });
+  ASSERT_TRUE(WaitForAsked(2));
+  AnswerWithOddTime(0, kTicks.step, kTicks);
+  EXPECT_EQ(where, std::this_thread::get_id());
+  Answer(1);
+  EXPECT_NE(of_one.get_future().get(), std::this_thread::get_id()) << "what is stored may be read";
+}
+
 // Who puts parts of several steps together gets it as it is, with the step's name, once it has the
 // values of all nodes at all times.
 TEST_F(NodeQuestionsTest, APartIsGivenAsItIsAndWhole) {

@@ -70,6 +70,18 @@ class Away : public testing::Test, private Absences::Owner {
   size_t wanted_ = 1;
 };
 
+TEST_F(Away, WhyAndSinceWhenSomebodyIsAwayIsKnown) {
+  EXPECT_EQ(absences_.Of(4), std::nullopt);
+  const Nanos before = clock_.Now();
+  absences_.Add(4, "reset", kSecond);
+  const auto away = absences_.Of(4);
+  ASSERT_TRUE(away.has_value());
+  EXPECT_EQ(away->why, "reset");
+  EXPECT_GE(away->since, before);
+  absences_.Remove(4);
+  EXPECT_EQ(absences_.Of(4), std::nullopt);
+}
+
 TEST_F(Away, WhoDoesNotComeBackInTimeIsToldOf) {
   absences_.Add(4, "reset", kSecond / 100);
   absences_.Add(3, "reset", kSecond / 50);

@@ -40,6 +40,12 @@ class Model {
     if (newer <= Presence::kOpenRows) row->second.insert(nodes.begin(), nodes.end());
   }
 
+  Nanos LastTickOf(uint32_t node) const {
+    const auto row = std::find_if(rows_.rbegin(), rows_.rend(),
+                                  [node](const auto& one) { return one.second.contains(node); });
+    return row == rows_.rend() ? 0 : row->first;
+  }
+
   std::vector<PresenceRun> Runs() const {
     std::vector<PresenceRun> runs;
     std::set<uint32_t> before;
@@ -119,6 +125,9 @@ void Check(uint64_t seed, int rows, uint32_t nodes, int calm) {
     }
     if (below(50) == 0) {
       ASSERT_EQ(presence.Runs(), model.Runs()) << "tick " << tick;
+      for (uint32_t node = 0; node < nodes; ++node) {
+        ASSERT_EQ(presence.LastTickOf(node), model.LastTickOf(node)) << "tick " << tick;
+      }
     }
     while (late.size() > 500) late.erase(late.begin());
   }
@@ -239,7 +248,7 @@ TEST(InheritedPresence, WithoutAKnownRowIsOfUnknownNodes) {
   presence.Inherit(Before({{At(1), 2, 2, 0, 0}, {At(4), 3, 1, 0, 0}}, 3), 0);
   presence.OnRow(At(9), Nodes({0, 1}));
   ASSERT_EQ(presence.Runs().size(), 2u);
-  EXPECT_TRUE(IsMixed(presence.Runs()[0]));
+  EXPECT_TRUE(presence.Runs()[0].IsMixed());
   EXPECT_EQ(presence.Runs()[0].nodes, 2u);
   EXPECT_EQ(presence.Runs()[1], (PresenceRun{At(9), 2, 2, 2, At(1)}));
 }
@@ -252,7 +261,7 @@ TEST(InheritedPresence, OfTicksThatComeAgainNothingNewIsTold) {
   const std::vector<PresenceRun> runs = presence.Runs();
   ASSERT_EQ(runs.size(), 2u);
   EXPECT_EQ(runs[0].first, At(2));
-  EXPECT_TRUE(IsMixed(runs[0]));
+  EXPECT_TRUE(runs[0].IsMixed());
   EXPECT_EQ(runs[1], (PresenceRun{At(5), 3, 3, 2, At(2)}));
 }
 

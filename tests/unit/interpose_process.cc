@@ -16,11 +16,12 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <map>
 #include <sstream>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/unit/commands.h"
 
 namespace {
 
@@ -230,7 +231,7 @@ std::string Preloaded(std::istream&) {
   return value == nullptr ? "none" : value;
 }
 
-const std::map<std::string, std::string (*)(std::istream&)> kCommands = {
+const sonde::Commands kCommands = {
     {"load", Load},   {"call", Call},         {"posix", Posix},      {"stdio", Stdio},
     {"fork", Fork},   {"metadata", Metadata}, {"no_files", NoFiles}, {"vfork", Vfork},
     {"reuse", Reuse}, {"handler", Handler},   {"metric", Metric},    {"preloaded", Preloaded},
@@ -240,20 +241,5 @@ const std::map<std::string, std::string (*)(std::istream&)> kCommands = {
 
 int main() {
   if (chdir(getenv("DIRECTORY")) != 0) return 1;
-  std::string line;
-  char c = 0;
-  while (read(STDIN_FILENO, &c, 1) == 1) {
-    if (c != '\n') {
-      line += c;
-      continue;
-    }
-    std::istringstream in(line);
-    std::string command;
-    in >> command;
-    const auto found = kCommands.find(command);
-    const std::string answer = found == kCommands.end() ? "unknown command" : found->second(in);
-    if (write(STDOUT_FILENO, (answer + "\n").c_str(), answer.size() + 1) < 0) return 1;
-    line.clear();
-  }
-  return 0;
+  return sonde::CarryOut(kCommands);
 }

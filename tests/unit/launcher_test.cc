@@ -41,16 +41,27 @@ TEST(Preload, LibrariesThatAreThereComeBeforeTheUsersOwn) {
   const auto touch = [&](const std::string& name) { std::ofstream(at + "/" + name) << ""; };
   std::filesystem::create_directory(at + "/sonde");
   touch("sonde/libsonde-mpi.so");
-  EXPECT_EQ(preload::With("own.so", at, true, true), "own.so") << "without libsonde";
+  const preload::Calls of_mpi = {.mpi = true}, both = {.mpi = true, .io = true};
+  EXPECT_EQ(preload::With("own.so", at, both), "own.so") << "without libsonde";
   touch("libsonde.so.1");
   const std::string mpi = at + "/libsonde.so.1:" + at + "/sonde/libsonde-mpi.so";
-  EXPECT_EQ(preload::With("", at, true, true), mpi) << "the other one is not there";
-  EXPECT_EQ(preload::With("own.so other.so", at, true, false), mpi + ":own.so:other.so");
-  EXPECT_EQ(preload::With(mpi + ":own.so", at, true, false), mpi + ":own.so");
-  EXPECT_EQ(preload::With(mpi + ":own.so", at, false, false), "own.so");
+  EXPECT_EQ(preload::With("", at, both), mpi) << "the other one is not there";
+  EXPECT_EQ(preload::With("own.so other.so", at, of_mpi), mpi + ":own.so:other.so");
+  EXPECT_EQ(preload::With(mpi + ":own.so", at, of_mpi), mpi + ":own.so");
+  EXPECT_EQ(preload::With(mpi + ":own.so", at, {}), "own.so");
   EXPECT_EQ(preload::Without(mpi, at), "");
-  EXPECT_EQ(preload::With("own.so", at + ":x", true, false), "own.so") << "cannot be written";
+  EXPECT_EQ(preload::With("own.so", at + ":x", of_mpi), "own.so") << "cannot be written";
+  touch("libsonde_functions.so.1");
+  const std::string functions = at + "/libsonde.so.1:" + at + "/libsonde_functions.so.1";
+  EXPECT_EQ(preload::With("", at, {.functions = true}), functions);
+  EXPECT_EQ(preload::Without(functions + ":own.so", at), "own.so");
   std::filesystem::remove_all(at);
+}
+
+TEST(Preload, CallsHaveNames) {
+  EXPECT_EQ(preload::NamesOf({.mpi = true, .functions = true}), "mpi,functions");
+  EXPECT_EQ(preload::NamesOf({}), "");
+  EXPECT_EQ(preload::NamesOf(preload::CallsOf("io,x,,mpi")), "mpi,io");
 }
 
 TEST(Preload, TheUsersWordOnTheSanitizersOrderStays) {

@@ -43,10 +43,14 @@ class Silent : public testing::Test {
   }
   // A connection from that host on which so many bytes have come.
   Pair From(const char* host, size_t bytes) {
-    Pair pair{UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)), UniqueFd()};
+    Pair pair;
     const sockaddr_in from = AddressOf(host, 0);
     const sockaddr_in to = AddressOf("127.0.0.1", port_);
-    EXPECT_EQ(bind(pair.theirs.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from), 0);
+    // At another address the listener's port is free, and what is there would look like accepted.
+    do {
+      pair.theirs = UniqueFd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+      EXPECT_EQ(bind(pair.theirs.get(), reinterpret_cast<const sockaddr*>(&from), sizeof from), 0);
+    } while (PortOf(LocalAddress(pair.theirs.get())) == port_);
     EXPECT_EQ(connect(pair.theirs.get(), reinterpret_cast<const sockaddr*>(&to), sizeof to), 0);
     pair.ours = UniqueFd(accept(listener_.get(), nullptr, nullptr));
     std::string said(bytes, 'x');

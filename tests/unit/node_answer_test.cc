@@ -60,5 +60,27 @@ TEST_F(NodeAnswer, HasNothingOfAGaugeBeforeTheRange) {
   EXPECT_EQ(results[0].points, (std::vector<Point>{{10 * kSecond, 100}}));
 }
 
+TEST_F(NodeAnswer, HasValuesOfThePastInTheirSeries) {
+  GroupStore past{GroupStore::Options{.late_rows = 1}};
+  past.SetSchema(Schema::Make({Named("load", MetricType::kGauge)}));
+  for (const Nanos second : {12, 5, 11}) {
+    past.Place(second * kSecond, [&](std::span<double> row) { row[0] = 7; });
+  }
+  QuerySpec spec;
+  spec.metric = "load";
+  spec.end = 20 * kSecond;
+  const GroupStore* const store = &store_;
+  const QueryGrid grid{kSecond, {}};
+  const auto points = [&](const GroupStore* told) {
+    QueryPart part = *AnswerFrom({&store, 1}, spec, grid, {"n1"}, told);
+    const std::vector<QueryResult> results = FinishPart(spec, part);
+    EXPECT_EQ(results.size(), 1u);
+    return results.at(0).points;
+  };
+  EXPECT_EQ(points(nullptr), (std::vector<Point>{{5 * kSecond, 1}}));
+  EXPECT_EQ(points(&past),
+            (std::vector<Point>{{5 * kSecond, 7}, {11 * kSecond, 7}, {12 * kSecond, 7}}));
+}
+
 }  // namespace
 }  // namespace sonde::node

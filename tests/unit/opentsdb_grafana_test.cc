@@ -11,6 +11,7 @@ namespace {
 namespace json = boost::json;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Not;
 
 // The finished step of FakeSource lasts from 1799999000 to 1799999600.
 class Grafana : public OpenTsdbTest {
@@ -101,6 +102,34 @@ TEST_F(Grafana, NanIsTextOrNull) {
   Message(Post("/api/query?nan=0", body));
 }
 
+// A sum that no double holds. Grafana's Go code takes none of these texts.
+TEST_F(Grafana, InfinityIsTextOrNullAsNanIs) {
+  source_ = std::make_shared<PutStore>();
+  const std::string put =
+      R"([{"metric":"m","timestamp":1700000000,"value":SIGN1e308,"tags":{"h":"a"}},)"
+      R"({"metric":"m","timestamp":1700000000,"value":SIGN1.5e308,"tags":{"h":"b"}},)"
+      R"({"metric":"m","timestamp":1700000001,"value":1,"tags":{"h":"b"}}])";
+  for (const char* sign : {"", "-"}) {
+    std::string points = put;
+    for (size_t at; (at = points.find("SIGN")) != std::string::npos;) points.replace(at, 4, sign);
+    ASSERT_EQ(Post("/api/put", points).status, 204);
+    for (const std::string m : {"sum:m", "sum:1s-avg-null:m", "sum:1s-avg-nan:m"}) {
+      for (const char* form : {"", "&arrays=true"}) {
+        const std::string target = "/api/query?start=1699999999&end=1700000001&m=" + m + form;
+        const std::string text = fmt::format(R"("{}Infinity")", sign);
+        // Filling with null is about what is missing, and nothing is missing there.
+        EXPECT_THAT(Get(target).body, HasSubstr(text)) << target;
+        EXPECT_THAT(Get(target + "&nan=null").body, Not(HasSubstr("Infinity"))) << target;
+        EXPECT_THAT(Get(target + "&nan=null").body, HasSubstr("null")) << target;
+        nan_null_ = true;
+        EXPECT_THAT(Get(target).body, Not(HasSubstr("Infinity"))) << target;
+        EXPECT_THAT(Get(target + "&nan=text").body, HasSubstr(text)) << target;
+        nan_null_ = false;
+      }
+    }
+  }
+}
+
 TEST_F(Grafana, AnnotationsAreThePhasesAndRemarksOfTheStep) {
   const json::value results =
       Json(Post("/api/query",
@@ -138,6 +167,28 @@ TEST_F(Grafana, VariablesAreLookedUp) {
   // Both are there, and no series has them together.
   const json::value none = Json(Get("/api/search/lookup?m=node_load1%7Bhost%3D4711.0%7D"));
   EXPECT_EQ(none.at("totalResults").to_number<int>(), 0);
+}
+
+// The variables tag_names(task_threads) and tag_values(task_threads, task), while a step runs.
+TEST_F(Grafana, VariablesHaveTheTasksOfARunningStep) {
+  const auto source = std::make_shared<FakeSource>(kNow);
+  source_ = source;
+  const auto lookup = [&](const std::string& tags) {
+    return Json(Get("/api/search/lookup?limit=0&m=task_threads%7Bjob=4712.0" + tags + "%7D"));
+  };
+  EXPECT_EQ(lookup("").at("totalResults"), 4);
+  EXPECT_EQ(lookup(",task=*").at("totalResults"), 4);
+  EXPECT_EQ(lookup(",task=3").at("results").at(0).at("tags"),
+            json::value({{"host", "n2"}, {"job", "4712.0"}, {"task", "3"}}));
+  EXPECT_EQ(lookup(",task=3,host=n1").at("totalResults"), 0);
+  // A metric of nodes has none, and a finished step is as it was.
+  EXPECT_EQ(Json(Get("/api/search/lookup?m=node_load1%7Bjob=4712.0%7D")).at("totalResults"), 2);
+  EXPECT_EQ(Json(Get("/api/search/lookup?limit=0&m=task_threads%7Bjob=4711.0,task=*%7D"))
+                .at("totalResults"),
+            8);
+  // Nodes that do not answer are there as far as the head knows them.
+  source->SetMode(FakeSource::Mode::kFail);
+  EXPECT_EQ(lookup("").at("totalResults"), 2);
 }
 
 TEST_F(Grafana, ErrorsHaveAMessageToShow) {

@@ -16,6 +16,7 @@
 #include "profiles/disk/file_lock.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/live/live_steps.h"
+#include "profiles/model/parts.h"
 #include "profiles/records/keys.h"
 #include "profiles/upkeep/ingest.h"
 #include "profiles/upkeep/open_db.h"
@@ -248,6 +249,19 @@ TEST_F(ArchiveTest, CoverageOfAnAbandonedStepNamesWhatIsMissing) {
   const Profile profile = Load(*archive.reader, List(*archive.reader)[0].key);
   EXPECT_EQ(profile.job.coverage.expected, 24u);
   EXPECT_EQ(profile.job.coverage.got, 16u);
+}
+
+TEST(CoverageTest, WhatANodeHasNotTakenWasExpectedOfIt) {
+  JobDescription job = TestJob();
+  job.nodes.resize(1);
+  job.expected_nodes = 1;
+  job.nodes[0].joined = job.start;
+  job.nodes[0].left = job.start + 9 * job.period;
+  job.coverage.skipped = 4;
+  const Coverage coverage = CoverageOf(job, 8);
+  EXPECT_EQ(coverage.got, 8u);
+  EXPECT_EQ(coverage.skipped, 4u);
+  EXPECT_EQ(coverage.expected, 12u) << "its times tell of 10";
 }
 
 TEST_F(ArchiveTest, AKilledWriterLosesNothingItAcknowledged) {

@@ -65,6 +65,7 @@ TEST(Figures, ANodesShareIsOfItsOwnTime) {
 
 TEST(Figures, MemoryIsOfWhatTheStepMayUse) {
   Profile p = TestProfile();
+  for (NodeInfo& node : p.job.nodes) node.tasks = 1;  // its memory is that of its node
   p.footprint.push_back(Entry(TestSeries("cgroup_memory_limit_bytes", MetricType::kGauge), 4 * kGiB,
                               2 * kGiB, 2 * kGiB));
   EXPECT_THAT(Render(p), HasSubstr("50 %: 1.0 GiB of 2.0 GiB allowed"));

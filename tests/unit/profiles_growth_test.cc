@@ -13,9 +13,9 @@
 #include "profiles/model/parts.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_file.h"
-#include "profiles/records/select.h"
 #include "profiles/records/tags.h"
 #include "profiles/report/report.h"
+#include "profiles/select/select.h"
 #include "profiles/upkeep/import.h"
 #include "profiles/upkeep/open_db.h"
 #include "profiles/upkeep/repair.h"
@@ -122,7 +122,7 @@ TEST(GrowthTest, WordsAndNumbersOfALaterVersionAreUnknownAndWrittenAgain) {
     ASSERT_NE(at, std::string::npos) << from;
     json.replace(at, from.size(), to);
   };
-  replace(R"("state":"completed")", R"("state":"preempted")");
+  replace(R"("state":"completed")", R"("state":"revoked")");
   replace(R"("type":"gauge","level":1,"reduction":"mean")",
           R"("type":"summary","level":7,"reduction":"median")");
   replace(R"("level":2)", R"("level":9)");
@@ -185,7 +185,7 @@ class GrownArchiveTest : public testing::Test {
     size_t added = 0;
     Profile profile = EveryKind();
     std::string json = Grown(ProfileToJson(profile), added);
-    json.replace(json.find("\"completed\""), 11, "\"preempted\"");
+    json.replace(json.find("\"completed\""), 11, "\"revoked\"");
     ASSERT_TRUE(db->Put({}, keys::Profile(key()), json).ok());
     ASSERT_TRUE(db->Put({}, OtherKey('e'), "later").ok());
     ASSERT_TRUE(db->Put({}, OtherKey('X'), std::string("\0\xff", 2)).ok());
@@ -207,6 +207,7 @@ class GrownArchiveTest : public testing::Test {
     return content;
   }
   // Everything of the later version is there.
+  // NOLINTNEXTLINE(readability-function-size): one list of what must be there
   void ExpectAll(const std::string& name = "archive") {
     const auto content = Content(name);
     const auto value = [&](const std::string& at) {
@@ -215,7 +216,7 @@ class GrownArchiveTest : public testing::Test {
     EXPECT_EQ(value(OtherKey('e')), "later");
     EXPECT_EQ(value(OtherKey('X')), std::string("\0\xff", 2));
     EXPECT_EQ(CountLater(value(keys::Profile(key()))), members_);
-    EXPECT_THAT(value(keys::Profile(key())), HasSubstr(R"("state":"preempted")"));
+    EXPECT_THAT(value(keys::Profile(key())), HasSubstr(R"("state":"revoked")"));
     EXPECT_TRUE(content.contains(keys::Schema(Schema::Make(LaterSeries())->id())));
     const auto verified = VerifyArchive(root(name), nullptr);
     ASSERT_TRUE(verified.ok());
@@ -300,7 +301,7 @@ TEST_F(GrownArchiveTest, AnUnknownStateIsFoundByItsNameAndByUnknown) {
   const auto listed = (*archive)->Select(selection, Clock::System().Now());
   ASSERT_TRUE(listed.ok());
   EXPECT_EQ(listed->size(), 1u);
-  EXPECT_EQ(Content().count(keys::ByTerm(keys::Term::kState, "preempted", TestJob())), 1u);
+  EXPECT_EQ(Content().count(keys::ByTerm(keys::Term::kState, "revoked", TestJob())), 1u);
 }
 
 }  // namespace

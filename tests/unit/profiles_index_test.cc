@@ -4,8 +4,10 @@
 #include <leveldb/write_batch.h>
 
 #include <algorithm>
+#include <limits>
 #include <random>
 
+#include "core/text/ascii.h"
 #include "profiles/archive/open_archive.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/model/summary.h"
@@ -13,7 +15,7 @@
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/records.h"
-#include "profiles/records/select.h"
+#include "profiles/select/select.h"
 #include "profiles/upkeep/open_db.h"
 #include "profiles/upkeep/repair.h"
 #include "profiles/upkeep/verify.h"
@@ -201,6 +203,7 @@ class IndexTest : public testing::Test {
       job.nodes[1].host = "n" + std::to_string(any(4) + 2);
       if (any(2) == 0) job.tags["campaign"] = any(2) == 0 ? "winter" : "summer";
       job.state = any(4) == 0 ? EndState::kFailed : EndState::kCompleted;
+      job.level = any(3);
       FinishStep(job, job.state);
       jobs.push_back(job);
     }
@@ -219,9 +222,23 @@ class IndexTest : public testing::Test {
     if (any(4) == 0) selection.state = EndState::kFailed;
     if (any(4) == 0) selection.tags.emplace_back("campaign", "winter");
     if (any(5) == 0) selection.tags.emplace_back("campaign", std::nullopt);
-    if (any(3) == 0) selection.limit = static_cast<size_t>(1 + any(5));
+    if (any(5) == 0) selection.level = any(3);
+    constexpr const char* kWords[] = {"MELT", "n4", "bob", "=winter", "heat2", "7", "python"};
+    while (any(3) == 0) selection.search.emplace_back(kWords[any(7)]);
+    if (any(3) == 0) selection.offset = static_cast<size_t>(any(5));
+    if (any(3) == 0) selection.limit = static_cast<size_t>(any(5)) + 1;
     selection.reverse = any(3) == 0;
     return selection;
+  }
+  static bool HasWord(const JobDescription& job, const std::string& word) {
+    const auto has = [&](const std::string& text) {
+      return Lower(text).find(Lower(word)) != std::string::npos;
+    };
+    return has(job.id.ToString()) || has(job.name) || has(job.user) || has(job.command) ||
+           std::any_of(job.tags.begin(), job.tags.end(),
+                       [&](const auto& tag) { return has(tag.first + "=" + tag.second); }) ||
+           std::any_of(job.nodes.begin(), job.nodes.end(),
+                       [&](const NodeInfo& node) { return node.host == word; });
   }
   // What the selection gives of these, by looking at each.
   static std::vector<std::string> Expected(std::vector<JobDescription> jobs, const Selection& s) {
@@ -232,18 +249,21 @@ class IndexTest : public testing::Test {
                   job.command.find(s.command) != std::string::npos &&
                   (s.user.empty() || job.user == s.user) &&
                   (s.node.empty() || std::any_of(job.nodes.begin(), job.nodes.end(), on)) &&
-                  (!s.state || job.state == *s.state);
+                  (!s.state || job.state == *s.state) && (!s.level || job.level == *s.level);
       for (const auto& [name, value] : s.tags) {
         fits = fits && job.tags.contains(name) && (!value || job.tags.at(name) == *value);
       }
+      for (const std::string& word : s.search) fits = fits && HasWord(job, word);
       return !fits;
     });
     std::sort(jobs.begin(), jobs.end(), [&](const JobDescription& a, const JobDescription& b) {
       if (a.start != b.start) return (a.start > b.start) != s.reverse;
       return keys::ProfileKey(a) < keys::ProfileKey(b);
     });
+    jobs.erase(jobs.begin(), jobs.begin() + static_cast<long>(std::min(s.offset, jobs.size())));
     if (jobs.size() > s.limit) jobs.resize(s.limit);
     std::vector<std::string> ids;
+    ids.reserve(jobs.size());
     for (const JobDescription& job : jobs) ids.push_back(job.id.job);
     return ids;
   }
@@ -258,6 +278,13 @@ TEST_F(IndexTest, SelectsWhatLookingAtEveryProfileWould) {
     for (int i = 0; i < 200; ++i) {
       const Selection selection = RandomSelection(random);
       EXPECT_EQ(Jobs(archive, selection), Expected(jobs, selection)) << "selection " << i;
+      const auto page = archive.SelectPage(selection, kTestStart + 1'000'000 * kSecond);
+      ASSERT_TRUE(page.ok()) << page.status().message();
+      Selection all = selection;
+      all.offset = 0;
+      all.limit = std::numeric_limits<size_t>::max();
+      EXPECT_EQ(page->found, Expected(jobs, all).size()) << "selection " << i;
+      EXPECT_EQ(page->profiles.size(), Expected(jobs, selection).size());
     }
   };
   check(*Open().reader, 1);
@@ -285,6 +312,32 @@ TEST_F(IndexTest, FindsStepsByTheirEndWhereNobodyNotedTheLongest) {
   EXPECT_TRUE(Verify().ok());
   ++selection.lasting_to;
   EXPECT_THAT(Jobs(*Open().reader, selection), IsEmpty());
+}
+
+// A step that runs is in both for a moment, when its head begins anew.
+TEST_F(IndexTest, CountsAStepThatIsStoredAndRunsOnce) {
+  FillMixed(20);
+  JobDescription again = TestJob("again", kTestStart + 60 * kSecond);
+  FinishStep(again);
+  { Open(); }
+  auto live = LiveArchive::Create(root(), again);
+  ASSERT_TRUE(live.ok()) << live.status().message();
+  auto other = LiveArchive::Create(root(), TestJob("other", kTestStart + 61 * kSecond));
+  ASSERT_TRUE(other.ok()) << other.status().message();
+  const auto archive = Open();
+  for (const size_t offset : {0u, 3u}) {
+    for (const char* word : {"", "0"}) {  // all, and those of step 0, which all are
+      Selection selection;
+      selection.limit = 5;
+      selection.offset = offset;
+      if (*word != 0) selection.search.emplace_back(word);
+      const auto page = archive.reader->SelectPage(selection, kTestStart + 100 * kSecond);
+      ASSERT_TRUE(page.ok()) << page.status().message();
+      EXPECT_EQ(page->found, 22u);
+      ASSERT_EQ(page->profiles.size(), 5u);
+      EXPECT_EQ(page->profiles.front().running, offset == 0);
+    }
+  }
 }
 
 TEST_F(IndexTest, SortsByWhatIsAskedForAndPutsTheUnmeasuredLast) {

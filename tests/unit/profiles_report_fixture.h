@@ -2,7 +2,9 @@
 #pragma once
 
 #include <cmath>
+#include <sstream>
 #include <string>
+#include <vector>
 
 #include "profiles/report/report.h"
 #include "tests/unit/profiles_fixture.h"
@@ -63,6 +65,19 @@ inline NodeRow Row(const std::string& host, double cpu, double memory) {
 
 inline std::string Render(const Profile& p, ReportOptions options = {}) {
   return RenderReport(p, options);
+}
+
+// Whether a line of the report has these parts in this order.
+inline bool HasRow(const std::string& report, const std::vector<std::string>& parts) {
+  std::istringstream lines(report);
+  for (std::string line; std::getline(lines, line);) {
+    size_t at = 0;
+    for (const std::string& part : parts) {
+      at = at == std::string::npos ? at : line.find(part, at);
+    }
+    if (at != std::string::npos) return true;
+  }
+  return false;
 }
 
 }  // namespace sonde

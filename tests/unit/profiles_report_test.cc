@@ -172,7 +172,7 @@ TEST(Report, ShowsPhasesFiguresAndHistograms) {
   ReportOptions options;
   options.form = ReportOptions::Form::kShort;
   EXPECT_THAT(Render(ToldProfile(), options),
-              HasSubstr(", speed 245.052 Mcells/s, residual 1.25e-07, coverage"));
+              HasSubstr("Figures  speed 245.052 Mcells/s, residual 1.25e-07\n"));
 }
 
 TEST(Report, AsJsonHasPhasesFiguresAndHistograms) {
@@ -229,14 +229,26 @@ TEST(Report, CannotSteerTheTerminal) {
 
 TEST(Report, FitsTheTerminal) {
   Profile p = TestProfile();
+  p.job.name = std::string(80, 'j');
+  p.job.account = std::string(40, 'a');
+  p.job.partition = "standard-and-large";
   p.job.command = std::string(500, 'x');
   p.footprint.push_back(Entry(TestSeries(std::string(100, 'm'), MetricType::kGauge), 1, 2, 3));
   ReportOptions options;
-  options.width = 80;
   options.unicode = true;
   options.nodes = {Row(std::string(60, 'n'), 1, 2), Row("n2", 2, 3)};
-  std::istringstream lines(Render(p, options));
-  for (std::string line; std::getline(lines, line);) EXPECT_LE(text::Width(line), 80u) << line;
+  for (NodeRow& row : options.nodes) {
+    row.network_received = row.network_sent = row.disk_read = row.disk_written = 123.4 * kGiB;
+  }
+  for (const size_t width : {60, 80, 120}) {
+    options.width = width;
+    const std::string report = Render(p, options);
+    std::istringstream lines(report);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(text::Width(line), width) << line;
+    }
+    EXPECT_TRUE(HasRow(report, {"n2", "2", "1 %", "3 B"})) << "the node and what comes first of it";
+  }
 }
 
 // What libsonde-mpi.so and libsonde-io.so count at level 4, of 100 s on 4 tasks.
@@ -294,6 +306,57 @@ TEST(Report, TellsCallsOfMpiByClass) {
                         "all               807    49 s   12 %      4 s         -\n"));
 }
 
+// What the page shows: the rows of the tables, exactly.
+TEST(Report, HasTheRowsOfCallsAsJson) {
+  const std::string json = ReportToJson(CountedProfile(), {}, 0);
+  EXPECT_THAT(json, AllOf(HasSubstr(R"("mpi":[{"name":"point-to-point","calls":400,"seconds":20.5,)"
+                                    R"("wait_seconds":null,"sent_bytes":40960,)"
+                                    R"("received_bytes":null},{"name":"collective",)"),
+                          HasSubstr(R"("mpi_functions":[{"name":"MPI_File_write","calls":7,)"
+                                    R"("seconds":8,)"),
+                          HasSubstr(R"("files":[{"name":"nfs4 /mnt/nfs4","operation":"read",)"
+                                    R"("calls":100,"seconds":20,"written_bytes":null,)"
+                                    R"("read_bytes":2048,"median_bytes":null})"),
+                          HasSubstr(R"("mpi_waiting":{"seconds":4,"slowest":""})"),
+                          HasSubstr(R"("functions":[])"), Not(HasSubstr(R"("name":"proc )"))));
+}
+
+Profile WithFunctions(bool timed) {
+  Profile p = TestProfile();
+  const auto add = [&](const char* metric, double value, Tags tags) {
+    p.footprint.push_back(
+        Entry(TestSeries(metric, MetricType::kCounter, std::move(tags)), value, 0, value));
+  };
+  for (int i = 0; i < 30; ++i) {
+    const Tags tags = {{"function", "f" + std::to_string(i)}};
+    add("function_calls_total", 100 + i, tags);
+    if (timed) add("function_seconds_total", i == 3 ? 40 : 0.5, tags);
+  }
+  const Tags of_library = {{"function", "f0"}, {"object", "libsolve.so"}};
+  add("function_calls_total", 5000, of_library);
+  if (timed) add("function_seconds_total", 20, of_library);
+  return p;
+}
+
+TEST(Report, TellsTheFunctionsThatTookMostTime) {
+  const std::string report = Render(WithFunctions(true));
+  EXPECT_THAT(report, HasSubstr("function          calls    time  share\n"
+                                "f3                  103    40 s   10 %\n"
+                                "f0 (libsolve.so)   5000    20 s  5.0 %\n"
+                                "f29                 129  500 ms  0.1 %\n"));
+  EXPECT_THAT(report, HasSubstr("  and 15 functions more; all with --json\n"));
+  EXPECT_THAT(report, HasSubstr("share: of 4 tasks x 1 min 40 s"));
+  EXPECT_THAT(report, Not(HasSubstr("function_calls_total"))) << "no rows of the application's";
+}
+
+TEST(Report, TellsTheFunctionsThatWereCalledMostWhereNobodyTimedThem) {
+  const std::string report = Render(WithFunctions(false));
+  EXPECT_THAT(report, HasSubstr("function          calls\n"
+                                "f0 (libsolve.so)   5000\n"
+                                "f29                 129\n"));
+  EXPECT_THAT(report, Not(HasSubstr("share: of")));
+}
+
 // As of mpirun, of which `sonde run` knows the one process that it has started.
 TEST(Report, TellsNoShareOfTheTimeOfTasksOfUnknownNumber) {
   Profile p = CountedProfile();
@@ -346,8 +409,9 @@ TEST(Report, SeriesOfCallsAreNoMetricsOfTheApplication) {
   const std::string report = Render(p);
   EXPECT_THAT(report,
               AllOf(HasSubstr("\nio_seconds_total "), HasSubstr("\nmpi_calls_total{solver=")));
-  EXPECT_LT(report.find("application metric"), report.find("MPI  ")) << "its own come first";
-  EXPECT_LT(report.find("MPI  "), report.find("mpi_message_bytes{class"));
+  const size_t table = report.find("\nMPI  ", report.find("application metric"));
+  ASSERT_NE(table, std::string::npos) << "its own come first";
+  EXPECT_LT(table, report.find("mpi_message_bytes{class"));
   EXPECT_LT(report.find("mpi_message_bytes{class"), report.find("files on"));
 }
 
@@ -360,19 +424,6 @@ TEST(Report, OfManySeriesOfTheApplicationItShowsSome) {
   const std::string report = Render(p);
   EXPECT_LT(std::count(report.begin(), report.end(), '\n'), 100);
   EXPECT_THAT(report, HasSubstr("and 960 metrics more; all with --json\n"));
-}
-
-// The beginnings of lines that hold both, as a pattern of parts in their order.
-bool HasRow(const std::string& report, const std::vector<std::string>& parts) {
-  std::istringstream lines(report);
-  for (std::string line; std::getline(lines, line);) {
-    size_t at = 0;
-    for (const std::string& part : parts) {
-      at = at == std::string::npos ? at : line.find(part, at);
-    }
-    if (at != std::string::npos) return true;
-  }
-  return false;
 }
 
 TEST(Report, NamesAreShortenedInTheMiddleAndKeepTheirTags) {
@@ -400,14 +451,6 @@ TEST(Report, NamesAreShortenedInTheMiddleAndKeepTheirTags) {
       EXPECT_EQ(text::Printable(line), line) << "no character is cut";
     }
   }
-}
-
-TEST(Report, IsOneLineIfAsked) {
-  ReportOptions options;
-  options.form = ReportOptions::Form::kShort;
-  EXPECT_EQ(Render(TestProfile(), options),
-            "sonde: 123.0 completed in 1 min 40 s, CPU 50 %, memory 1.0 GiB (task 3 on n2), "
-            "coverage 99.50 %; see: sonde show 123.0\n");
 }
 
 TEST(Report, ColoursOnlyWhenAsked) {

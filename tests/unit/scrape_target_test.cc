@@ -44,10 +44,11 @@ TEST(ScrapeTarget, AUrlIsCheckedAsWell) {
 }
 
 TEST(ScrapeTarget, APeriodIsAsTheUserSaidOrAnError) {
-  EXPECT_EQ(ParseScrapePeriod("5").value(), 5 * kSecond);
+  EXPECT_EQ(ParseScrapePeriod("500").value(), 500 * kMillisecond);
+  EXPECT_EQ(ParseScrapePeriod("5s").value(), 5 * kSecond);
   EXPECT_EQ(ParseScrapePeriod("100ms").value(), 100 * kMillisecond);
   EXPECT_EQ(ParseScrapePeriod("1h").value(), 3600 * kSecond);
-  for (const char* wrong : {"", "soon", "99ms", "2h", "-1", "0"}) {
+  for (const char* wrong : {"", "soon", "99ms", "2h", "-1", "0", "5"}) {
     const auto period = ParseScrapePeriod(wrong);
     ASSERT_FALSE(period.ok()) << wrong;
     EXPECT_NE(period.status().message().find("100ms to 1h"), std::string::npos) << wrong;

@@ -19,15 +19,20 @@ Reduced Reduce(const std::vector<double>& values) {
   return row;
 }
 
-std::vector<double> Totals(const Rows& rows) {
+std::vector<double> Totals(const Rows& rows, const std::vector<PresenceRun>& runs = {}) {
   CounterTotal total;
+  RowNodes nodes;
   std::vector<double> totals;
-  for (const auto& row : rows) totals.push_back(total.Add(Reduce(row)));
+  for (const auto& row : rows) {
+    const auto time = static_cast<Nanos>(totals.size() + 1) * kSecond;
+    totals.push_back(total.Add(Reduce(row), nodes.Changed(runs, time)));
+  }
   return totals;
 }
 
 // The points of an answer from the rows.
-std::vector<double> Ask(const Rows& rows, Aggregator aggregator) {
+std::vector<double> Ask(const Rows& rows, Aggregator aggregator,
+                        const std::vector<PresenceRun>& runs = {}) {
   std::vector<SeriesData> columns;
   for (const std::string_view stat : kStatNames) {
     SeriesData& data = columns.emplace_back();
@@ -46,7 +51,7 @@ std::vector<double> Ask(const Rows& rows, Aggregator aggregator) {
   spec.metric = "work_total";
   spec.aggregator = aggregator;
   spec.end = 1000 * kSecond;
-  const auto results = EvaluateReduced(spec, columns);
+  const auto results = EvaluateReduced(spec, columns, runs);
   EXPECT_TRUE(results.ok() && results->size() == 1);
   std::vector<double> answer;
   if (!results.ok() || results->empty()) return answer;
@@ -67,6 +72,25 @@ TEST(CounterTotal, TwoThatAreMissingInTurnAddNothingWhenBothAreBack) {
   const std::vector<double> totals = {110, 110, 195, 195, 195, 220};
   EXPECT_EQ(Totals(rows), totals);
   EXPECT_EQ(Ask(rows, Aggregator::kSum), totals);
+}
+
+// The same where it is known which rows are of other nodes: never too much, and right in the end.
+TEST(CounterTotal, WhereItIsKnownWhoIsThereTheTotalIsNeverTooLarge) {
+  const Rows rows = {{100, 10}, {20}, {105}, {110}, {120, 40}, {160, 60}};
+  const std::vector<double> totals = {110, 110, 110, 115, 160, 220};
+  const std::vector<PresenceRun> runs = {{1 * kSecond, 2, 2, 0, 0},
+                                         {2 * kSecond, 1, 0, 1, 0},
+                                         {3 * kSecond, 1, 1, 1, kSecond},
+                                         {5 * kSecond, 2, 1, 0, 2 * kSecond}};
+  EXPECT_EQ(Totals(rows, runs), totals);
+  EXPECT_EQ(Ask(rows, Aggregator::kSum, runs), totals);
+}
+
+TEST(CounterTotal, OfRowsOfDifferentNodesEachMayBeOfOthers) {
+  const std::vector<PresenceRun> runs = {{1 * kSecond, 2, 2, 0, 0},
+                                         {2 * kSecond, 1, 1, 3, 2 * kSecond}};
+  EXPECT_EQ(Totals({{100, 10}, {20}, {105}, {25}, {120, 40}}, runs),
+            (std::vector<double>{110, 110, 110, 110, 160}));
 }
 
 // In doubles a + ((a + b) - a) may be more than a + b.

@@ -159,5 +159,26 @@ TEST(HttpClient, APeerThatIsSilentCostsItsTimeOnceForAllThatWait) {
   EXPECT_LE(connections, kAtATime);
 }
 
+// It does if it waits for others itself, and then it may answer who comes next.
+TEST(HttpClient, APeerThatWaitsForOthersIsAskedByAll) {
+  constexpr size_t kQuestions = 17;  // one more than at a time
+  const LoopbackListener waits(kQuestions);
+  const HttpClient client;
+  std::vector<std::promise<Code>> answers(kQuestions);
+  for (auto& answer : answers) {
+    HttpQuestion question{"127.0.0.1",
+                          std::to_string(waits.port),
+                          HttpRequest(http::verb::get, "/", 11),
+                          "ask",
+                          kLimit,
+                          9};
+    question.waits_for_others = true;
+    client.Exchange(std::move(question), [&](const Result<HttpAnswer>& result) {
+      answer.set_value(result.status().code());
+    });
+  }
+  for (auto& answer : answers) EXPECT_EQ(answer.get_future().get(), Code::kTimeout);
+}
+
 }  // namespace
 }  // namespace sonde::serve

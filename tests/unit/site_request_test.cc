@@ -53,23 +53,36 @@ TEST(SiteRequest, WhatProvesTheClientsIdentityDoesNotGoOn) {
       "Connection: keep-alive, Content-Length\r\nContent-Length: 2\r\n"
       "content-type: application/json\r\nAccept-Encoding: gzip\r\n\r\n");
   ASSERT_TRUE(request.ok());
-  const std::string head = HeadFor(*request, "/api/query", "token");
+  const std::string head = HeadFor(*request, {"alice", "/api/query"}, "token");
   EXPECT_THAT(head, testing::StartsWith("POST /api/query HTTP/1.1\r\n"));
   EXPECT_THAT(head, Not(HasSubstr("secret")));
   EXPECT_THAT(head, Not(HasSubstr("bob")));
   EXPECT_THAT(head, Not(HasSubstr("keep-alive")));
   for (const char* line :
        {"Authorization: Bearer token\r\n", "Connection: close\r\n", "Content-Length: 2\r\n",
-        "Content-Type: application/json\r\n", "Accept-Encoding: gzip\r\n"}) {
+        "Content-Type: application/json\r\n", "Accept-Encoding: gzip\r\n", "Host: h\r\n",
+        "Sonde-Prefix: /user/alice\r\n"}) {
     EXPECT_THAT(head, HasSubstr(line));
   }
   EXPECT_TRUE(head.ends_with("\r\n\r\n"));
 }
 
+TEST(SiteRequest, AddressesInAnswersLeadBackHere) {
+  const auto head = [](const char* host) {
+    const auto request = ParseSiteRequest(std::string("GET / HTTP/1.1\r\nHost: ") + host +
+                                          "\r\nSonde-Prefix: /user/mallory\r\n\r\n");
+    return request.ok() ? HeadFor(*request, {"", "/"}, "t") : "";
+  };
+  EXPECT_THAT(head("sonde.example.org:8443"), HasSubstr("Host: sonde.example.org:8443\r\n"));
+  EXPECT_THAT(head("[::1]:80"), HasSubstr("Host: [::1]:80\r\n"));
+  EXPECT_THAT(head("a b"), HasSubstr("Host: localhost\r\n"));
+  EXPECT_THAT(head("h"), Not(HasSubstr("mallory")));
+}
+
 TEST(SiteRequest, AClientOfOldGetsAnswersThatItKnows) {
   const auto request = ParseSiteRequest("GET / HTTP/1.0\r\n\r\n");
   ASSERT_TRUE(request.ok());
-  EXPECT_THAT(HeadFor(*request, "/", "t"), testing::StartsWith("GET / HTTP/1.0\r\n"));
+  EXPECT_THAT(HeadFor(*request, {"", "/"}, "t"), testing::StartsWith("GET / HTTP/1.0\r\n"));
 }
 
 }  // namespace

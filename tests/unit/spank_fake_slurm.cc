@@ -122,8 +122,17 @@ spank_err_t spank_get_item(spank_t, spank_item_t item, ...) {
   va_end(places);
   return given ? sonde::kDone : sonde::kFailed;
 }
-spank_err_t spank_setenv(spank_t, const char*, const char*, int) { return sonde::kDone; }
-spank_err_t spank_unsetenv(spank_t, const char*) { return sonde::kDone; }
+spank_err_t spank_setenv(spank_t, const char* name, const char* value, int) {
+  spank_unsetenv(nullptr, name);
+  sonde::Slurm().environment.push_back(std::string(name) + "=" + value);
+  return sonde::kDone;
+}
+spank_err_t spank_unsetenv(spank_t, const char* name) {
+  std::erase_if(sonde::Slurm().environment, [entry = std::string(name) + "="](const auto& given) {
+    return given.starts_with(entry);
+  });
+  return sonde::kDone;
+}
 spank_err_t spank_job_control_setenv(spank_t, const char*, const char*, int) {
   return sonde::kDone;
 }

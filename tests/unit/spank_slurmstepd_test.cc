@@ -116,6 +116,7 @@ TEST_F(Slurmstepd, ReadsSlurmConfOnceForAllThatItNeeds) {
 // As with SlurmdParameters=contain_spank: the callbacks for tasks run in the mount namespace of the
 // job, where something else may have the place of the directory.
 TEST_F(Slurmstepd, CountsWhereTheNodeHasItsCountersAndNotTheJob) {
+  Write("sonde.conf", "proxy_socket = no\n");  // nobody here would remove it
   EXPECT_TRUE(InStepd([this](LoadedPlugin& plugin) {
     plugin.Call("slurm_spank_init");
     LoadedPlugin::Give("telemetry-level", "2");
@@ -229,6 +230,7 @@ TEST_F(Slurmstepd, ADaemonThatSendsAllTheWhileIsHeardForALimitedTime) {
 
 // With SlurmdParameters=contain_spank a child of slurmstepd starts the daemon.
 TEST_F(Slurmstepd, ContainedKeepsNoSocketOfADaemonThatIsGone) {
+  Write("sonde.conf", "proxy_socket = no\n");  // nobody here would remove it
   WriteDaemon(
       "programs = socket.socket(fileno=5)\n"
       "open('" +
@@ -354,6 +356,76 @@ TEST_F(Slurmstepd, ForLackOfRoomThereAreFewerVariablesInTheProfile) {
   EXPECT_THAT(told, testing::HasSubstr("\nconfig=" + Path("sonde.conf") + "\n"));
   EXPECT_THAT(told, testing::HasSubstr("\nenv=OMP_NUM_THREADS=4\n"));
   EXPECT_THAT(told, testing::Not(testing::HasSubstr("OMP_10=")));
+}
+
+std::string ProxyPath() {
+  for (const std::string& entry : Slurm().environment) {
+    if (entry.starts_with("PROXY_PATH=")) return entry.substr(11);
+  }
+  return "";
+}
+
+// What PROXY_PATH is in the task of a step whose daemon has its sockets.
+std::string ProxyPathOfTask(LoadedPlugin& plugin) {
+  plugin.Call("slurm_spank_init");
+  LoadedPlugin::Give("telemetry-level", "2");
+  plugin.Call("slurm_spank_init_post_opt");
+  plugin.Call("slurm_spank_task_post_fork");
+  plugin.Call("slurm_spank_task_init");
+  return ProxyPath();
+}
+
+TEST_F(Slurmstepd, SendsProgramsForMetricProxyToTheDaemonAndLeavesNoFile) {
+  // One that is killed, and so does not remove the file.
+  WriteDaemon("while line.recv(65536): pass\nos.kill(os.getpid(), signal.SIGKILL)\n");
+  for (const std::string inherited : {"", "PROXY_PATH=/tmp/sonde-7-7.0-0-abc.proxy"}) {
+    EXPECT_TRUE(InStepd([&](LoadedPlugin& plugin) {
+      if (!inherited.empty()) Slurm().environment = {inherited};
+      const std::string path = ProxyPathOfTask(plugin);
+      EXPECT_THAT(path,
+                  testing::StartsWith("/tmp/sonde-" + std::to_string(::getuid()) + "-7.batch-0-"));
+      EXPECT_TRUE(fs::is_socket(path)) << path;
+      plugin.Call("slurm_spank_task_exit");
+      EXPECT_FALSE(fs::exists(path));
+      return !testing::Test::HasFailure();
+    })) << inherited;
+  }
+}
+
+TEST_F(Slurmstepd, LeavesAProxyOfTheUsersAlone) {
+  WriteDaemon("while line.recv(65536): pass\n");
+  EXPECT_TRUE(InStepd([](LoadedPlugin& plugin) {
+    Slurm().environment = {"PROXY_PATH=/tmp/mine"};
+    EXPECT_EQ(ProxyPathOfTask(plugin), "/tmp/mine");
+    plugin.Call("slurm_spank_task_exit");
+    return !testing::Test::HasFailure();
+  }));
+}
+
+TEST_F(Slurmstepd, HasNoSocketForMetricProxyWhereTheSiteWantsNone) {
+  Write("sonde.conf", "proxy_socket = no\n");
+  WriteDaemon("open('" + Path("has") +
+              "', 'w').write(str(os.path.exists('/proc/self/fd/6')))\n"
+              "while line.recv(65536): pass\n");
+  EXPECT_TRUE(InStepd([](LoadedPlugin& plugin) {
+    EXPECT_EQ(ProxyPathOfTask(plugin), "");
+    plugin.Call("slurm_spank_task_exit");
+    return !testing::Test::HasFailure();
+  }));
+  EXPECT_EQ(Read("has"), "False");
+}
+
+// A step that is not watched, within one that is.
+TEST_F(Slurmstepd, HidesTheSocketOfAStepAroundOneThatIsNotWatched) {
+  EXPECT_TRUE(InStepd([](LoadedPlugin& plugin) {
+    Slurm().environment = {"PROXY_PATH=/tmp/sonde-7-7.0-0-abc.proxy", "SONDE_SOCKET=outer"};
+    plugin.Call("slurm_spank_init");
+    LoadedPlugin::Give("telemetry-level", "0");
+    plugin.Call("slurm_spank_init_post_opt");
+    plugin.Call("slurm_spank_task_init");
+    EXPECT_THAT(Slurm().environment, testing::IsEmpty());
+    return !testing::Test::HasFailure();
+  }));
 }
 
 }  // namespace

@@ -155,6 +155,16 @@ TEST_F(SondeConf, WhatItDoesNotWatchNoVariableWatches) {
   EXPECT_FALSE(config_.policy.monitor_interactive);
 }
 
+TEST_F(SondeConf, WithoutASocketForMetricProxyNoVariableMakesOne) {
+  ASSERT_TRUE(Load("", {}).ok());
+  EXPECT_TRUE(config_.policy.proxy_socket);
+  ASSERT_TRUE(Load("proxy_socket = yes\n", {"SONDE_PROXY_SOCKET=no"}).ok());
+  EXPECT_FALSE(config_.policy.proxy_socket) << "a user may switch it off";
+  config_.policy = {};
+  ASSERT_TRUE(Load("proxy_socket = no\n", {"SONDE_PROXY_SOCKET=yes"}).ok());
+  EXPECT_FALSE(config_.policy.proxy_socket);
+}
+
 TEST_F(SondeConf, ItsRulesAreNoVariables) {
   ASSERT_TRUE(Load("max_level = 2\n[user = 0]\nmax_level = 1\n",
                    {"SONDE_MAX_LEVEL=4", "SONDE_DEFAULT_LEVEL=4", "SONDE_MIN_PERIOD=10ms"})

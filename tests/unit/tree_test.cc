@@ -223,6 +223,10 @@ TEST(LaunchMessage, IsCheckedKeyByKey) {
   EXPECT_EQ(ParseLaunchMessage(good)->gpus, "") << "all of the node";
   EXPECT_THAT(ParseLaunchMessage(good + "note=at most 2 here\nnote=b\n")->notes,
               testing::ElementsAre("at most 2 here", "b"));
+  const preload::Calls calls =
+      ParseLaunchMessage(good + "calls=io,of_the_future,functions\n")->calls;
+  EXPECT_EQ(preload::NamesOf(calls), "io,functions");
+  EXPECT_FALSE(ParseLaunchMessage(good)->calls.any());
   const std::pair<const char*, const char*> bad[] = {
       {"level=7\n", "level: expected 0"},    {"key=zz\n", "64 hexadecimal"},
       {"head_port=99999\n", "whole number"}, {"period=1\n", "10ms to 1h"},

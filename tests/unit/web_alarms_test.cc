@@ -30,6 +30,14 @@ class AlarmSource : public FakeSource {
     std::vector<alarms::Event> events;
     evaluator_.Evaluate(series_, {time_ += kSecond, &row, true}, events);
   }
+  // As if it had run on very many nodes.
+  void Enlarge() { large_ = true; }
+  void GetProfile(const JobStep& id, ProfileCallback callback) const override {
+    FakeSource::GetProfile(id, [&](Result<Profile> profile) {
+      if (profile.ok() && large_) profile->job.expected_tasks = 1'000'000;
+      callback(std::move(profile));
+    });
+  }
   Result<std::vector<AlarmState>> Alarms(const JobStep& id) const override {
     if (id.ToString() != "4712.0") return FakeSource::Alarms(id);
     std::vector<AlarmState> all;
@@ -50,6 +58,7 @@ class AlarmSource : public FakeSource {
  private:
   mutable alarms::Evaluator evaluator_{kSecond};
   std::vector<Series> series_ = std::vector<Series>(1);
+  bool large_ = false;
   Nanos time_ = kNow;
 };
 
@@ -106,6 +115,33 @@ TEST_F(WebAlarms, AddedAsMetricProxysDocumentSays) {
   EXPECT_EQ(active.at("main").at(0).at("name"), "My Alarm");
 }
 
+TEST_F(WebAlarms, ATargetMayBeANode) {
+  const json::value added = Json(
+      "/alarms/add",
+      R"({"name": "n2", "target": "Node: n2", "metric": "node_load1{zone=\"a\"}", "operation": ">", "value": 33})");
+  EXPECT_EQ(added.at("job"), "4712.0");
+  Json("/alarms/add", R"({"name": "all", "metric": "node_load1", "operation": ">", "value": 33})");
+  const json::value list = Json("/alarms/list");
+  ASSERT_EQ(list.at("Node: n2").as_array().size(), 1u);
+  EXPECT_EQ(list.at("Node: n2").at(0).at("rule"), "node_load1{host=\"n2\",zone=\"a\"} > 33");
+  ASSERT_EQ(list.at("main").as_array().size(), 1u);
+  EXPECT_EQ(list.at("main").at(0).at("name"), "all");
+  EXPECT_EQ(Json("/alarms/del?targetjob=Node:%20n2&name=n2").at("success"), true);
+  EXPECT_FALSE(Json("/alarms/list").as_object().contains("Node: n2"));
+  Error(
+      "/alarms/add",
+      R"({"name": "n9", "target": "Node: n9", "metric": "node_load1", "operation": ">", "value": 33})",
+      404);
+}
+
+TEST_F(WebAlarms, AnUnknownMetricIsRefusedUnlessARuleNamesIt) {
+  EXPECT_NE(Error("/alarms/add",
+                  R"({"name": "a", "metric": "no_such", "operation": ">", "value": 33})", 400)
+                .find("no metric 'no_such'"),
+            std::string::npos);
+  Json("/alarms/add", R"({"name": "a", "rule": "no_such > 33"})");
+}
+
 TEST_F(WebAlarms, WhoseValueItIs) {
   Json("/alarms/add",
        R"({"name": "any", "rule": "node_load1 any > 1 critical message \"at {value}\""})");
@@ -158,6 +194,38 @@ TEST_F(WebAlarms, StepsThatDoNotRunHaveNone) {
   Error("/alarms?job=4711.0", nullptr, 404);
   Error("/alarms/add", R"({"name": "a", "target": "4711.0", "rule": "x > 1"})", 404);
   Error("/alarms/del", R"({"name": "a", "target": "4711.0"})", 404);
+}
+
+TEST_F(WebAlarms, ARuleIsTriedOnAStep) {
+  const std::string path = "/api/v1/alarms/try?job=4711.0&name=low&rule=";
+  // n3, the third, is slow: its load stays below 4.
+  const json::value answer = Json(path + "node_load1%20any%20%3E%204%20for%2010s%20critical");
+  EXPECT_EQ(answer.at("rule").as_string(), "node_load1 any > 4 for 10s critical");
+  EXPECT_EQ(answer.at("rows").as_int64(), 600);
+  const json::array& alarms = answer.at("alarms").as_array();
+  ASSERT_FALSE(alarms.empty());
+  EXPECT_EQ(answer.at("raised").as_int64(), static_cast<int64_t>(alarms.size()));
+  for (const json::value& alarm : alarms) {
+    EXPECT_EQ(alarm.at("severity").as_string(), "critical");
+    EXPECT_NE(alarm.at("by").at("host").as_string(), "n3");
+    EXPECT_GT(alarm.at("value").as_double(), 4);
+  }
+  EXPECT_TRUE(Json(path + "node_load1%20%3E%20400").at("alarms").as_array().empty());
+  EXPECT_EQ(Json(path + "other%20%3E%201").at("missing").at(0).as_string(), "other");
+  const json::value part = Json(path + "node_load1%20%3E%200&start=1799999100&end=1799999109");
+  EXPECT_EQ(part.at("rows").as_int64(), 10);
+}
+
+TEST_F(WebAlarms, WhatCannotBeTriedIsSaid) {
+  const std::string path = "/api/v1/alarms/try?job=4711.0&rule=";
+  EXPECT_NE(Error("/api/v1/alarms/try", nullptr, 400).find("job and rule"), std::string::npos);
+  EXPECT_NE(Error(path + "node_load1", nullptr, 400).find("expected"), std::string::npos);
+  Error(path + "sonde_node_missing%20any%20%3E%200", nullptr, 400);
+  Error(path + "node_load1%20%3E%200&start=1799999109&end=1799999100", nullptr, 400);
+  Error("/api/v1/alarms/try?job=1.0&rule=x%20%3E%200", nullptr, 404);
+  source_->Enlarge();
+  EXPECT_NE(Error(path + "node_load1%20%3E%200", nullptr, 413).find("shorter range"),
+            std::string::npos);
 }
 
 }  // namespace

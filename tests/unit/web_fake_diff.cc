@@ -2,6 +2,7 @@
 #include <cmath>
 #include <utility>
 
+#include "profiles/compare/run_bands.h"
 #include "profiles/json/writer.h"
 #include "tests/unit/web_fake_source.h"
 
@@ -16,15 +17,17 @@ void WriteGroups(JsonWriter& w, const std::vector<std::string>& groups, const Jo
     JobDescription one = job;
     one.id = JobStep::Parse(groups[g]);
     w.BeginObject().Field("label", std::string(1, static_cast<char>('A' + g)));
-    w.Key("runs").BeginArray().BeginObject().Field("key", groups[g]);
+    w.Key("runs").BeginArray().BeginObject().Field("key", groups[g]).Field("title", one.name);
     w.Key("job").Raw(DescriptionToJson(one)).EndObject().EndArray().EndObject();
   }
   w.EndArray();
 }
 
 void WriteRow(JsonWriter& w, std::string_view section, std::string_view name, std::string_view unit,
-              double base, double step, size_t groups) {
+              double base, double step, size_t groups, double weight = std::nan(""),
+              std::string_view standing = "same") {
   w.BeginObject().Field("section", section).Field("name", name).Field("unit", unit);
+  w.Field("weight", weight).Field("standing", standing);
   w.Field("beyond", step > 0.05).Field("noise_from", "rule").Key("groups").BeginArray();
   for (size_t g = 0; g < groups; ++g) {
     const double value = base * std::pow(1 + step, static_cast<double>(g));
@@ -99,6 +102,70 @@ void FakeSource::ChangeTags(const JobStep& id, const UserTags& set,
   callback(std::move(now));
 }
 
+void FakeSource::Conclude(const JobStep& id, const std::string& of,
+                          ConcludeCallback callback) const {
+  const Result<Profile> profile = ProfileOf(id);
+  if (!profile.ok()) return callback(profile.status());
+  callback("{\"step\":\"" + profile->job.id.ToString() + "\",\"" + of + "\":[]}");
+}
+
+void FakeSource::CompareMany(const ManyRunsQuestion& question, CompareCallback callback) const {
+  const Result<Profile> profile = ProfileOf({"4711", "0"});
+  if (question.names.size() == 1) {
+    return callback(Status(Code::kInvalid, "a comparison needs two or more"));
+  }
+  ManyRuns runs;
+  for (const char* job : {"4711", "4710", "4709"}) {
+    ProfileEntry entry;
+    entry.key = std::string(job) + ".0";
+    entry.job = profile->job;
+    entry.job.id.job = job;
+    runs.found.entries.push_back(std::move(entry));
+  }
+  SpreadRow row;
+  row.kind = {CompareSection::kTime, "duration", "seconds"};
+  row.runs = {0, 1, 2};
+  row.values = {600, 610, 900};
+  row.min = 600;
+  row.p10 = 602;
+  row.median = 610;
+  row.p90 = 842;
+  row.max = 900;
+  row.apart = {2};
+  row.weight = 1.0 / 3;
+  row.standing = Standing::kWeighty;
+  runs.rows.push_back(row);
+  callback(ManyRunsToJson(runs));
+}
+
+void FakeSource::Bands(const ManyRunsQuestion& /*question*/,
+                       const std::vector<std::string>& metrics, BandAxis axis,
+                       CompareCallback callback) const {
+  RunBands bands;
+  bands.axis = axis;
+  bands.end = axis == BandAxis::kShare ? 1 : 600;
+  bands.bins = 2;
+  bands.runs = 3;
+  RunBand band;
+  band.series.metric.name = metrics.front();
+  band.count = {3, 2};
+  band.min = band.p10 = {1, 2};
+  band.median = {2, 3};
+  band.p90 = band.max = {3, 4};
+  bands.series.push_back(band);
+  callback(RunBandsToJson(bands));
+}
+
+void FakeSource::Models(const ModelsQuestion& question, ModelsCallback callback) const {
+  std::string out;
+  JsonWriter w(out);
+  w.BeginObject().Key("parameters").BeginArray();
+  w.Value(question.by.empty() ? "nodes" : question.by.c_str()).EndArray();
+  for (const char* list : {"runs", "notes", "models"}) w.Key(list).BeginArray().EndArray();
+  w.EndObject();
+  callback(out);
+}
+
 void FakeSource::Compare(const std::vector<std::string>& groups, const std::string& align,
                          CompareCallback callback) const {
   const Result<Profile> profile = ProfileOf({"4711", "0"});
@@ -112,12 +179,12 @@ void FakeSource::Compare(const std::vector<std::string>& groups, const std::stri
   w.Field("noise", "Noise is a rule of thumb: 5 %.").Field("noise_runs", groups.size());
   w.Key("rows").BeginArray();
   const size_t n = groups.size();
-  WriteRow(w, "time", "duration", "seconds", 600, 0.2, n);
-  WriteRow(w, "CPU", "CPU time", "seconds", 2400, 0, n);
-  WriteRow(w, "memory", "memory of a node", "bytes", 8e9, 0.01, n);
-  WriteRow(w, "phases", "time loop", "seconds", 540, 0.2, n);
-  WriteRow(w, "figures", "cell_updates", "Mcells/s", 245, 0.21, n);
-  WriteRow(w, "other", "node_load1", "1", 3.5, 0.3, n);
+  WriteRow(w, "time", "duration", "seconds", 600, 0.2, n, 0.2, "weighty");
+  WriteRow(w, "phases", "time loop", "seconds", 540, 0.2, n, 0.18, "weighty");
+  WriteRow(w, "figures", "cell_updates", "Mcells/s", 245, 0.21, n, 0.17, "weighty");
+  WriteRow(w, "other", "node_load1", "1", 3.5, 0.3, n, std::nan(""), "unweighed");
+  WriteRow(w, "CPU", "CPU time", "seconds", 2400, 0, n, 0);
+  WriteRow(w, "memory", "memory of a node", "bytes", 8e9, 0.01, n, 0.001);
   WriteRow(w, "other", "node_procs_running", "1", 4, 0, n);
   w.EndArray().Key("axis").BeginObject().Field("align", align).Field("from", 0.0);
   w.Field("to", 720.0).Field("bins", kBins).Field("bin_seconds", 12.0).EndObject();

@@ -55,6 +55,12 @@ class FakeSource : public DataSource {
   // Whatever is asked for: each group is 20 % slower than the one before.
   void Compare(const std::vector<std::string>& groups, const std::string& align,
                CompareCallback callback) const override;
+  // Three runs, the last of which stands out.
+  void CompareMany(const ManyRunsQuestion& question, CompareCallback callback) const override;
+  void Bands(const ManyRunsQuestion& question, const std::vector<std::string>& metrics,
+             BandAxis axis, CompareCallback callback) const override;
+  void Models(const ModelsQuestion& question, ModelsCallback callback) const override;
+  void Conclude(const JobStep& id, const std::string& of, ConcludeCallback callback) const override;
   void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
   // Of the running step, at once.

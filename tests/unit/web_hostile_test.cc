@@ -317,7 +317,7 @@ TEST_F(Hostile, AFieldThatIsNotKnownIsRefusedWhereItIsNoneOfOpenTsdbs) {
       ++asked;
     }
   });
-  EXPECT_EQ(asked, 2 * 6u);
+  EXPECT_EQ(asked, 2 * 11u);
 }
 
 TEST_F(Hostile, NoPathLeadsOut) {

@@ -112,13 +112,45 @@ TEST(Auth, TheCookieDoesNotCountForAnotherOriginsPage) {
   EXPECT_EQ(Auth::Refuse(request).headers[0].second.find("Basic"), std::string::npos);
 }
 
+// A link in Grafana, a wiki or a chat.
+TEST(Auth, ALinkOfAnotherOriginLeadsToThePageOnly) {
+  const Auth auth("secret");
+  const auto opened = [&](std::string_view target, std::string_view site, std::string_view mode,
+                          std::string_view dest, Method method = Method::kGet) {
+    Request request = Get(target);
+    request.method = method;
+    request.fetch_site = site;
+    request.fetch_mode = mode;
+    request.fetch_dest = dest;
+    return auth.Check(request);
+  };
+  using enum Auth::Verdict;
+  for (const char* site : {"same-site", "cross-site", "none"}) {
+    EXPECT_EQ(opened("/", site, "navigate", "document"), kPageOnly) << site;
+    EXPECT_EQ(opened("/?token=of-an-earlier-step", site, "navigate", "document"), kPageOnly);
+    EXPECT_EQ(opened("/?token=secret", site, "navigate", "document"), kRedirect);
+    EXPECT_EQ(opened("/", site, "navigate", "iframe"), kRefused) << site;
+    EXPECT_EQ(opened("/", site, "no-cors", "empty"), kRefused) << site;
+    EXPECT_EQ(opened("/", site, "cors", "document"), kRefused) << site;
+    EXPECT_EQ(opened("/", site, "navigate", "document", Method::kPost), kRefused) << site;
+    for (const char* data : {"/job/list", "/api/v1/steps", "/metrics", "/alarms", "/nothing"}) {
+      EXPECT_EQ(opened(data, site, "navigate", "document"), kRefused) << data;
+    }
+    EXPECT_EQ(opened("/app.js", site, "no-cors", "script"), kRefused) << site;
+  }
+  EXPECT_EQ(opened("/app.js", "same-origin", "cors", "script"), kPageOnly);
+  EXPECT_EQ(opened("/app.js", "same-origin", "cors", "script", Method::kPut), kRefused);
+  EXPECT_EQ(opened("/api/v1/steps", "same-origin", "cors", "empty"), kRefused);
+  EXPECT_EQ(opened("/nothing.js", "same-origin", "cors", "script"), kRefused);
+}
+
 TEST(Auth, ThePageTradesTheTokenForACookie) {
   const Auth auth("secret");
   const Request first = Get("/?token=secret&job=1%262");
   ASSERT_EQ(auth.Check(first), Auth::Verdict::kRedirect);
   const Response redirect = auth.Redirect(first);
   EXPECT_EQ(redirect.status, 303);
-  EXPECT_EQ(redirect.headers[0].second, "/?job=1%262");
+  EXPECT_EQ(redirect.headers[0].second, "./?job=1%262");
   const std::string cookie = redirect.headers[1].second;
   EXPECT_THAT(cookie, HasSubstr("HttpOnly"));
   EXPECT_THAT(cookie, HasSubstr("SameSite=Strict"));

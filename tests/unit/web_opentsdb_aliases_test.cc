@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 
+#include "series/alias/aliases.h"
 #include "web/router.h"
 
 namespace sonde::web {
@@ -138,12 +139,8 @@ testing::Matcher<const std::vector<double>&> All(size_t count, double value) {
   return testing::AllOf(testing::SizeIs(count), testing::Each(testing::DoubleNear(value, 1e-9)));
 }
 
-// As Dragon's panels ask: hosts by a wildcard that does not group.
-std::string Panel(const std::string& metric, const std::string& more = "") {
-  return R"({"metric":")" + metric +
-         R"(","aggregator":"sum","filters":[{"type":"wildcard","tagk":"host","filter":"*",)"
-         R"("groupBy":false}])" +
-         more + "}";
+std::string Sum(const std::string& metric, const std::string& more = "") {
+  return R"({"metric":")" + metric + R"(","aggregator":"sum")" + more + "}";
 }
 std::string ByHost(const std::string& metric, const std::string& more = "") {
   return R"({"metric":")" + metric + R"(","aggregator":"avg","tags":{"host":"*"})" + more + "}";
@@ -163,7 +160,7 @@ TEST_F(Aliases, UsedMemoryIsPercentOfEachHost) {
 }
 
 TEST_F(Aliases, PercentsAreAggregatedAndNotTheBytesBelow) {
-  EXPECT_THAT(Ask(Panel("used_RAM")).at(""),
+  EXPECT_THAT(Ask(Sum("used_RAM")).at(""),
               ElementsAre(140, 139, 138, 137, 136, 135, 134, 133, 132, 131));
 }
 
@@ -185,7 +182,7 @@ TEST_F(Aliases, DownsamplingIsOfThePercents) {
 }
 
 TEST_F(Aliases, NodesMakeTheMeansOfBuckets) {
-  Ask(Panel("used_RAM", R"(,"downsample":"5s-avg-zero")"));
+  Ask(Sum("used_RAM", R"(,"downsample":"5s-avg-zero")"));
   ASSERT_EQ(source_->asked_.size(), 2u);
   for (const QuerySpec& spec : source_->asked_) {
     ASSERT_TRUE(spec.downsample);
@@ -199,7 +196,7 @@ TEST_F(Aliases, ProcessorsAreBusyInPercentOfAll) {
   const Values busy = Ask(ByHost("cpu_percent"));
   EXPECT_THAT(busy.at("n1"), All(9, 75));
   EXPECT_THAT(busy.at("n2"), All(9, 25));
-  EXPECT_THAT(Ask(Panel("cpu_percent")).at(""), All(9, 100));
+  EXPECT_THAT(Ask(Sum("cpu_percent")).at(""), All(9, 100));
 }
 
 TEST_F(Aliases, ProcessesOfTheTasksAreCountedForEachHost) {
@@ -263,6 +260,67 @@ TEST_F(Aliases, QueriesOfBothKindsGoTogether) {
   EXPECT_EQ(results.at(2).at("metric"), "node_load1");
   EXPECT_EQ(results.at(5).at("metric"), "cpu_percent");
   EXPECT_EQ(results.at(5).at("tags").at("host"), "n2");
+}
+
+// A panel as Dragon's dashboards send it.
+std::string Panel(std::string_view metric, std::string_view filters) {
+  return std::string(R"({"aggregator":"sum","metric":")").append(metric) + R"(","filters":[)" +
+         std::string(filters) + "]}";
+}
+constexpr std::string_view kAllHosts =
+    R"({"type":"wildcard","tagk":"host","filter":"*","groupBy":false})";
+constexpr std::string_view kAllGpus =
+    R"({"type":"wildcard","tagk":"gpu","filter":"*","groupBy":false})";
+
+TEST_F(Aliases, APanelOfDragonsHasALineForEachHostAndGpu) {
+  for (const char* metric : {"used_RAM", "cpu_percent", "load_average", "num_running_processes"}) {
+    EXPECT_EQ(Ask(Panel(metric, kAllHosts)), Ask(ByHost(metric))) << metric;
+    EXPECT_EQ(Ask(Panel(metric, kAllHosts)).size(), 2u) << metric;
+  }
+  AddGpus();
+  for (const std::string& filters :
+       {std::string(kAllHosts).append(",").append(kAllGpus), std::string(kAllGpus)}) {
+    for (const char* metric : {"DeviceUtilization", "DeviceMemoryUtilization"}) {
+      EXPECT_EQ(Ask(Panel(metric, filters), "gpu").size(), 2u) << metric << filters;
+      EXPECT_EQ(Ask(Panel(metric, filters)).size(), 1u);  // of one host
+    }
+  }
+}
+
+TEST_F(Aliases, APanelForWhatIsNotThereIsEmpty) {
+  for (const char* metric : {"DevicePowerUsage", "iteration_time"}) {
+    // As Grafana's front end asks by Dragon's data source.
+    const Response response =
+        Call("/api/query", R"({"start":1,"showQuery":true,"globalAnnotations":true,"queries":[)" +
+                               Panel(metric, kAllHosts) + "]}");
+    EXPECT_EQ(response.status, 200) << metric;
+    EXPECT_EQ(response.body, "[]") << metric;
+    // OpenTSDB's own clients are told.
+    EXPECT_EQ(Query(ByHost(metric)).status, 400) << metric;
+    EXPECT_EQ(Query(Panel(metric, "")).status, 400) << metric;
+  }
+  EXPECT_EQ(Query(Panel("DevicePowerUsage", kAllHosts)).body, "[]");
+  EXPECT_EQ(Query(Panel("iteration_time", kAllHosts)).status, 400);
+}
+
+TEST_F(Aliases, WhatAddDataRecordedIsShownAsThere) {
+  for (const char* host : {"n1", "n2"}) {
+    source_->Add("heat", {{"host", host}}, [](int i) { return i; });
+  }
+  // A metric of another origin is added up, as in OpenTSDB.
+  EXPECT_EQ(json::parse(Query(Panel("heat", kAllHosts)).body).as_array().size(), 1u);
+  for (SeriesData& data : source_->series_) {
+    if (data.series.metric.name == "heat") data.series.metric.help = kHelpOfAddData;
+  }
+  EXPECT_EQ(Ask(Panel("heat", kAllHosts)).size(), 2u);
+}
+
+TEST_F(Aliases, SuggestWithoutATypeFindsPartsOfNamesAsDragonDoes) {
+  EXPECT_THAT(json::parse(Call("/api/suggest?q=RAM", "").body).as_array(),
+              ElementsAre(json::value("used_RAM")));
+  EXPECT_EQ(Call("/api/suggest?type=metrics&q=RAM", "").body, "[]");
+  EXPECT_THAT(json::parse(Call("/api/suggest", "").body).as_array(),
+              Contains(json::value("load_average")));
 }
 
 TEST_F(Aliases, SuggestAndLookupListThem) {

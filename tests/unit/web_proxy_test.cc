@@ -1,77 +1,18 @@
-// metric-proxy's endpoints beside jobs, profiles and alarms: their shapes over two steps of known
-// numbers, and what is refused.
+// metric-proxy's endpoints beside alarms, exporters and other proxies: their shapes over two steps
+// of known numbers, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <boost/json.hpp>
 #include <future>
+#include <sstream>
 
-#include "tests/unit/web_fake_source.h"
+#include "tests/unit/web_proxy_fixture.h"
 #include "web/opentsdb/put_store.h"
-#include "web/router.h"
 
 namespace sonde::web {
 namespace {
 
-namespace json = boost::json;
 using testing::HasSubstr;
-
-constexpr Nanos kNow = 1'800'000'000 * kSecond;
-
-// Keeps what is pushed into the running step.
-class PushedInto final : public FakeSource {
- public:
-  PushedInto() : FakeSource(kNow) {}
-  Status Push(const JobStep& id, const PushedValue& value) const override {
-    if (id.ToString() != "4712.0") return FakeSource::Push(id, value);
-    pushed.push_back(value);
-    return {};
-  }
-  void Tree(const JobStep& id, TreeCallback callback) const override {
-    if (id.ToString() != "4712.0") return FakeSource::Tree(id, std::move(callback));
-    callback(std::vector<TreeEdge>{{"login1:head", "n1"}, {"n1", "n2"}});
-  }
-  mutable std::vector<PushedValue> pushed;
-};
-
-class Proxy : public testing::Test {
- protected:
-  Response Call(const std::shared_ptr<const DataSource>& source, const Request& request) {
-    std::promise<Response> promise;
-    std::future<Response> future = promise.get_future();
-    Dispatch(Context(*source, &clock_, nullptr), request,
-             [&](Response response) { promise.set_value(std::move(response)); });
-    return future.get();
-  }
-  Response Get(std::string_view target) {
-    Request request;
-    EXPECT_TRUE(ParseTarget(target, request).ok());
-    request.host = "localhost:4242";
-    return Call(source_, request);
-  }
-  Response Post(std::string_view target, std::string body) {
-    Request request;
-    EXPECT_TRUE(ParseTarget(target, request).ok());
-    request.method = Method::kPost;
-    request.content_type = "application/json";
-    request.body = std::move(body);
-    return Call(source_, request);
-  }
-  static json::value Json(const Response& response, int status = 200) {
-    EXPECT_EQ(response.status, status) << response.body;
-    return json::parse(response.body);
-  }
-  static const json::value* Counter(const json::value& snapshot, const char* name) {
-    for (const json::value& counter : snapshot.at("counters").as_array()) {
-      if (counter.at("name") == name) return &counter.at("ctype");
-    }
-    ADD_FAILURE() << "no counter " << name;
-    return nullptr;
-  }
-
-  FixedClock clock_{kNow};
-  std::shared_ptr<PushedInto> source_ = std::make_shared<PushedInto>();
-};
 
 // ---- main and the nodes ----
 
@@ -88,6 +29,30 @@ TEST_F(Proxy, MainAndTheNodesAreJobs) {
   EXPECT_EQ(list.at(1).at("nodelist"), "n1");
   EXPECT_EQ(list.at(2).at("jobid"), "Node: n2");
   EXPECT_EQ(list.at(3).at("jobid"), "4712.0");
+  // What has ended is a profile, unless somebody asks for it.
+  EXPECT_EQ(list.as_array().size(), 4u);
+  EXPECT_EQ(Json(Get("/job/list?limit=2")).at(4).at("jobid"), "4711.0");
+}
+
+TEST_F(Proxy, CountersHaveTheirTimeInWholeMicroseconds) {
+  const json::value running = Json(Get("/job?job=4712.0"));
+  EXPECT_EQ(Counter(running, "solver_iterations_total")->at("Counter").at("ts"), kNow / 1000);
+  const json::value finished = Json(Get("/profiles/get?jobid=4711.0"));
+  EXPECT_EQ(Counter(finished, "solver_iterations_total")->at("Counter").at("ts"),
+            int64_t{1'799'999'600'000'000});
+}
+
+TEST_F(Proxy, AFinishedStepHasItsWalltime) {
+  const json::value finished = Json(Get("/profiles/get?jobid=4711.0"));
+  EXPECT_EQ(Counter(finished, "walltime")->at("Counter").at("value"), 600);
+  EXPECT_EQ(json::serialize(Json(Get("/job?job=4712.0"))).find("walltime"), std::string::npos);
+}
+
+// Their clients read numbers, and nothing else.
+TEST_F(Proxy, NoSnapshotHasANull) {
+  for (const char* target : {"/job", "/job?job=main", "/job?job=4711.0", "/job?job=Node:%20n2"}) {
+    EXPECT_EQ(Get(target).body.find("null"), std::string::npos) << target;
+  }
 }
 
 TEST_F(Proxy, MainIsTheSumOverRunningSteps) {
@@ -122,7 +87,8 @@ TEST_F(Proxy, AllSnapshotsHaveMainTheNodesAndTheSteps) {
   for (const json::value& one : all.as_array()) {
     ids.emplace_back(one.at("desc").at("jobid").as_string().c_str());
   }
-  EXPECT_THAT(ids, testing::ElementsAre("main", "Node: n1", "Node: n2", "4712.0", "4711.0"));
+  EXPECT_THAT(ids, testing::ElementsAre("main", "Node: n1", "Node: n2", "4712.0"));
+  EXPECT_EQ(Json(Get("/job?limit=2")).at(4).at("desc").at("jobid"), "4711.0");
 }
 
 // ---- Profiles ----
@@ -146,14 +112,89 @@ TEST_F(Proxy, PointsAreValuesBySize) {
   EXPECT_EQ(Get("/profiles/points?jobid=9.0").status, 404);
 }
 
+TEST_F(Proxy, RunsOfACommandAreExtraPsLines) {
+  for (const char* target : {"/profiles/extrap?jobid=4712.0", "/model/download?jobid=4711.0"}) {
+    const Response answer = Get(target);
+    EXPECT_EQ(answer.status, 200) << answer.body;
+    std::istringstream lines(answer.body);
+    size_t count = 0;
+    bool memory = false, walltime = false;
+    for (std::string line; std::getline(lines, line); ++count) {
+      const json::value sample = json::parse(line);
+      EXPECT_EQ(sample.at("params").at("size"), 8);
+      EXPECT_EQ(sample.at("metric"), "various");
+      if (sample.at("callpath") == "node_memory_MemTotal_bytes") {
+        memory = sample.at("value") == int64_t{256} << 30;
+      }
+      if (sample.at("callpath") == "walltime") walltime = sample.at("value") == 600;
+    }
+    EXPECT_GT(count, 10u);
+    EXPECT_TRUE(memory && walltime) << target;
+  }
+  EXPECT_EQ(Json(Get("/profiles/extrap"), 400).at("success"), false);
+  EXPECT_EQ(Json(Get("/profiles/extrap?jobid=9.0"), 404).at("success"), false);
+  EXPECT_EQ(Json(Get("/queue/model"), 400).at("success"), false);
+}
+
+TEST_F(Proxy, ModelsOfACommandsRuns) {
+  // One run has completed: there is no trend.
+  const json::value models = Json(Get("/model/get?jobid=4712.0"));
+  bool walltime = false;
+  for (const json::value& model : models.as_array()) {
+    ASSERT_EQ(model.as_array().size(), 3u);
+    if (model.at(0) != "walltime") continue;
+    walltime = true;
+    EXPECT_EQ(model.at(1), "600");
+    EXPECT_EQ(model.at(2), 0);
+  }
+  EXPECT_TRUE(walltime);
+  const json::value line =
+      Json(Get("/model/plot?jobid=4711.0&metric=walltime&start=2&end=8&step=3"));
+  EXPECT_EQ(line, json::parse("[[2,600],[5,600],[8,600]]"));
+  EXPECT_EQ(Json(Post("/model/plot",
+                      R"({"jobid":"4711.0","metric":"walltime","start":2,"end":8,"step":3})")),
+            line);
+  for (const auto& [target, status] :
+       {std::pair("/model/get", 400),
+        {"/model/get?jobid=9.0", 404},
+        {"/model/plot?jobid=4711.0&metric=walltime", 400},
+        {"/model/plot?jobid=4711.0&metric=walltime&start=1&end=x", 400},
+        {"/model/plot?jobid=4711.0&metric=walltime&start=1&end=1e9", 413},
+        {"/model/plot?jobid=4711.0&metric=walltime&start=1&end=9&step=0", 400},
+        {"/model/plot?jobid=4711.0&metric=no_such&start=1&end=9", 404}}) {
+    EXPECT_EQ(Json(Get(target), status).at("success"), false) << target;
+  }
+}
+
+// ---- Errors ----
+
+TEST_F(Proxy, EveryErrorHasAnOperation) {
+  Request request;
+  request.path = "/trace/plot";
+  request.method = Method::kPut;
+  EXPECT_EQ(Json(Call(source_, request), 405).at("success"), false);
+  request.method = Method::kPost;
+  request.content_type = "text/plain";
+  request.body = "x";
+  EXPECT_EQ(Json(Call(source_, request), 415).at("success"), false);
+  source_->SetMode(FakeSource::Mode::kFail);
+  for (const char* target : {"/job", "/job/list", "/metrics", "/profiles", "/trace/list",
+                             "/trace/read?job=4711.0&filter=node_load1", "/topo", "/period"}) {
+    const Response answer = Get(target);
+    if (answer.status == 200) continue;
+    EXPECT_EQ(Json(answer, answer.status).at("success"), false) << target;
+  }
+}
+
 // ---- Traces ----
 
 TEST_F(Proxy, TracesAreListedWithTheirMetrics) {
   const json::value list = Json(Get("/trace/list"));
-  ASSERT_EQ(list.as_array().size(), 2u);
-  EXPECT_EQ(list.at(1).at("desc").at("jobid"), "4711.0");
-  EXPECT_EQ(list.at(1).at("lastwrite"), 1'799'999'600);
-  EXPECT_TRUE(list.at(1).at("size").is_int64());
+  ASSERT_EQ(list.as_array().size(), 3u);
+  EXPECT_EQ(list.at(0).at("desc").at("jobid"), "main");
+  EXPECT_EQ(list.at(2).at("desc").at("jobid"), "4711.0");
+  EXPECT_EQ(list.at(2).at("lastwrite"), 1'799'999'600);
+  EXPECT_TRUE(list.at(2).at("size").is_int64());
   const json::value names = Json(Get("/trace/metrics?job=4711.0"));
   EXPECT_THAT(json::serialize(names), HasSubstr("\"node_cpu_seconds_total{mode=\\\"user\\\"}\""));
 }
@@ -174,7 +215,9 @@ TEST_F(Proxy, ATraceIsReadWithItsExtremes) {
   const json::array& few = counter.at("time_serie").as_array();
   EXPECT_LE(few.size(), 61u);
   EXPECT_GE(few.size(), 50u);
-  EXPECT_EQ(few[5].at(0), few[5].at(1).at("Counter").at("ts"));
+  EXPECT_EQ(few[5].at(0).to_number<double>() * 1e6,
+            few[5].at(1).at("Counter").at("ts").to_number<double>());
+  EXPECT_TRUE(few[5].at(1).at("Counter").at("ts").is_int64());
   EXPECT_GT(few.back().at(1).at("Counter").at("value").to_number<double>(), 4000);
   EXPECT_TRUE(Json(Get("/trace/read?job=4711.0")).at("time_serie").as_array().empty());
 }
@@ -203,6 +246,35 @@ TEST_F(Proxy, AWholeTraceIsJson) {
   const json::object& named = metrics.as_object();
   EXPECT_TRUE(named.contains("node_cpu_seconds_total{mode=\"user\"}"));
   EXPECT_EQ(named.size(), 2 * Json(Get("/trace/metrics?job=4711.0")).as_array().size());
+}
+
+TEST_F(Proxy, MainHasTheTraceOfWhatRuns) {
+  // One step runs.
+  for (const char* target : {"/trace/metrics?job=", "/trace/plot?filter=node_load1&jobid=",
+                             "/trace/plot?derivate=1&filter=solver_iterations_total&jobid="}) {
+    const json::value main = Json(Get(std::string(target) + "main"));
+    EXPECT_EQ(main, Json(Get(std::string(target) + "4712.0"))) << target;
+    EXPECT_GT(main.as_array().size(), 10u) << target;
+  }
+  EXPECT_EQ(Json(Get("/trace/json?jobid=main")).at("metrics"),
+            Json(Get("/trace/json?jobid=4712.0")).at("metrics"));
+}
+
+TEST_F(Proxy, ATraceHasASizeAndALimit) {
+  const json::value running = Json(Get("/trace/size?jobid=4712.0"));
+  EXPECT_EQ(running.at(1), 1 << 30);
+  const json::value finished = Json(Get("/trace/size?jobid=4711.0"));
+  EXPECT_EQ(finished.at(0), finished.at(1));
+  // Their page shows the first as a share of the second, which is never 0: not of a step that has
+  // just begun either, where it has no limit.
+  const json::value begun = Json(Call(std::make_shared<FakeSource>(kNow), [] {
+    Request request;
+    EXPECT_TRUE(ParseTarget("/trace/size?jobid=main", request).ok());
+    return request;
+  }()));
+  EXPECT_EQ(begun.at(0), 0);
+  EXPECT_EQ(begun.at(1), 1);
+  EXPECT_EQ(Json(Get("/trace/size"), 400).at("success"), false);
 }
 
 TEST_F(Proxy, WhatIsNoTraceIsRefused) {
@@ -320,6 +392,39 @@ TEST_F(Proxy, TheTreeIsPairs) {
   EXPECT_EQ(Json(Get("/topo?job=4711.0"), 404).at("success"), false);
 }
 
+// A step more that runs.
+class TwoRun final : public FakeSource {
+ public:
+  TwoRun() : FakeSource(kNow) {}
+  void Jobs(size_t limit, JobsCallback callback) const override {
+    FakeSource::Jobs(limit, [&](Result<std::vector<JobDescription>> jobs) {
+      jobs->insert(jobs->begin(), jobs->front());
+      jobs->front().id = JobStep::Parse("4713.0+1");
+      callback(std::move(jobs));
+    });
+  }
+  void Tree(const JobStep&, TreeCallback callback) const override {
+    callback(std::vector<TreeEdge>{{"login1:head", "n1"}});
+  }
+};
+
+// metric-proxy's page makes a diagram of the names, by mermaid, which refuses some characters.
+TEST_F(Proxy, TheTreesOfSeveralStepsHaveNamesThatADiagramTakes) {
+  const json::value pairs = Json(Call(std::make_shared<TwoRun>(), [] {
+    Request request;
+    request.path = "/topo";
+    return request;
+  }()));
+  ASSERT_EQ(pairs.as_array().size(), 2u);
+  EXPECT_EQ(pairs.at(0).at(0), "4713.0+1/login1:head");
+  EXPECT_EQ(pairs.at(1).at(1), "4712.0/n1");
+  for (const json::value& pair : pairs.as_array()) {
+    for (const json::value& name : pair.as_array()) {
+      EXPECT_THAT(name.as_string().c_str(), testing::MatchesRegex("[A-Za-z0-9+._/:-]+"));
+    }
+  }
+}
+
 // ---- Prometheus ----
 
 TEST_F(Proxy, MetricsAreNegotiated) {
@@ -366,6 +471,14 @@ TEST_F(Proxy, RunningStepsAreDiscovered) {
   EXPECT_EQ(labels.at("__param_job"), "4712.0");
   EXPECT_EQ(labels.at("__param_scope"), "node");
   EXPECT_EQ(labels.at("__metrics_path__"), "/metrics");
+  // Of a site's server, which shows the archives of several users.
+  Request request;
+  request.path = "/api/sd";
+  request.host = "sonde.example.org";
+  request.prefix = "/user/ada";
+  const json::value others = Json(Call(source_, request));
+  EXPECT_EQ(others.at(0).at("targets").at(0), "sonde.example.org");
+  EXPECT_EQ(others.at(0).at("labels").at("__metrics_path__"), "/user/ada/metrics");
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ using testing::StartsWith;
 
 TEST_F(ServerTest, AnswersWithTheToken) {
   Start();
-  const std::string response = Exchange(Get("/job/list"));
+  const std::string response = Exchange(Get("/profiles"));
   EXPECT_THAT(response, StartsWith("HTTP/1.1 200 OK\r\n"));
   EXPECT_THAT(response, HasSubstr("Content-Type: application/json"));
   EXPECT_THAT(response, HasSubstr("4711.0"));
@@ -39,6 +39,28 @@ TEST_F(ServerTest, DoesNotReadTheBodyOfAStranger) {
   Start();
   Client client(server_->port());
   client.Send("POST /api/query HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000000\r\n\r\n{");
+  EXPECT_THAT(client.Receive(), StartsWith("HTTP/1.1 401 "));
+  EXPECT_TRUE(client.SeesClose());
+}
+
+TEST_F(ServerTest, GivesABrowserThePageAndNothingOfAStep) {
+  Start();
+  const auto opened = [](std::string_view target, std::string_view more = {}) {
+    return "GET " + std::string(target) +
+           " HTTP/1.1\r\nHost: x\r\nSec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
+           "Sec-Fetch-Dest: document\r\n" +
+           std::string(more) + "\r\n";
+  };
+  const std::string page = Exchange(opened("/"));
+  EXPECT_THAT(page, StartsWith("HTTP/1.1 200 OK\r\n"));
+  EXPECT_THAT(page, HasSubstr("<!doctype html>"));
+  EXPECT_THAT(page, HasSubstr("frame-ancestors 'none'"));
+  EXPECT_THAT(page, HasSubstr("X-Frame-Options: DENY\r\n"));
+  EXPECT_THAT(page, Not(HasSubstr("Set-Cookie")));
+  EXPECT_THAT(page, Not(HasSubstr("4711")));
+  EXPECT_THAT(Exchange(opened("/api/v1/steps")), StartsWith("HTTP/1.1 401 "));
+  Client client(server_->port());
+  client.Send(opened("/", "Content-Length: 1000000000\r\n"));
   EXPECT_THAT(client.Receive(), StartsWith("HTTP/1.1 401 "));
   EXPECT_TRUE(client.SeesClose());
 }
@@ -80,7 +102,7 @@ TEST_F(ServerTest, ThePageTradesTheTokenForACookie) {
   Start();
   const std::string redirect = Exchange("GET /?token=secret HTTP/1.1\r\nHost: x\r\n\r\n");
   EXPECT_THAT(redirect, StartsWith("HTTP/1.1 303 "));
-  EXPECT_THAT(redirect, HasSubstr("Location: /\r\n"));
+  EXPECT_THAT(redirect, HasSubstr("Location: ./\r\n"));
   const size_t at = redirect.find("Set-Cookie: ");
   ASSERT_NE(at, std::string::npos);
   const std::string cookie = redirect.substr(at + 12, redirect.find(';', at) - at - 12);
@@ -88,11 +110,39 @@ TEST_F(ServerTest, ThePageTradesTheTokenForACookie) {
               HasSubstr("<title>Sonde</title>"));
 }
 
+// Behind a proxy that is asked by a path of its own, both are relative to that.
+TEST_F(ServerTest, TheRedirectAndTheCookieAreOfThePathThatABrowserAsked) {
+  Start();
+  const std::string redirect =
+      Exchange("GET /user/ada/proxy/absolute/4242/?token=secret&a=b HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_THAT(redirect, StartsWith("HTTP/1.1 303 "));
+  EXPECT_THAT(redirect, HasSubstr("Location: ./?a=b\r\n"));
+  EXPECT_THAT(redirect, Not(HasSubstr("Path=")));
+}
+
+TEST_F(ServerTest, PathsOfProxiesThatKeepTheirPrefixAreFound) {
+  Start();
+  for (const char* prefix :
+       {"/absproxy/4242", "/code/absproxy/4242", "/user/ada/proxy/absolute/4242",
+        "/proxy/absolute/n1:4242", "/node/n1.example.org/4242"}) {
+    EXPECT_THAT(Exchange(Get(std::string(prefix) + "/api/version")), HasSubstr("2.4.1")) << prefix;
+    EXPECT_THAT(Exchange(Get(std::string(prefix) + "/")), HasSubstr("<title>Sonde</title>"))
+        << prefix;
+  }
+  for (const char* path : {"/absproxy/x/api/version", "/absproxy/4242", "/node/4242/api/version",
+                           "/absproxy//api/version", "/absproxy/123456/api/version",
+                           "/proxy/4242/api/version", "/node/n1"}) {
+    EXPECT_THAT(Exchange(Get(path)), StartsWith("HTTP/1.1 404 ")) << path;
+  }
+}
+
 TEST_F(ServerTest, WhatIsNoHttpIsRefused) {
   Start();
   EXPECT_THAT(Exchange("\x16\x03\x01 hello\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(Exchange("GET http://x/ HTTP/1.1\r\nHost: x\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(Exchange(Get("/job/list?%zz")), StartsWith("HTTP/1.1 400 "));
+  // OpenTSDB takes this by telnet.
+  EXPECT_THAT(Exchange("put cpu 1700000000 42.5 host=n1\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
 }
 
 TEST_F(ServerTest, ContinuesABodyThatAsks) {

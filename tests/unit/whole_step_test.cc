@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "profiles/archive/open_archive.h"
+#include "series/store/past.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde::serve {
@@ -20,6 +21,8 @@ constexpr int kTicks = 30;
 constexpr uint32_t kAbsent = 3;  // from the rows of these ticks
 constexpr int kFrom = 10;
 constexpr int kTo = 12;
+constexpr int kPastTick = 8;
+constexpr double kPastValue = 5;
 
 Nanos At(int tick) { return kTestStart + tick * kSecond; }
 
@@ -110,16 +113,21 @@ class WholeStepTest : public testing::Test {
     }
     const auto schema = Schema::Make(Measured());
     ASSERT_TRUE(live.PutBlock({node, "os", 1}, *schema, MakeBlock(*schema, times, columns)).ok());
+    if (!past_) return;
+    const auto told = Schema::Make({Measured()[0]});
+    const std::vector<Nanos> when = {At(kPastTick)};
+    ASSERT_TRUE(live.PutBlock({node, "past", 1}, *told, MakeBlock(*told, when, {kPastValue})).ok());
   }
 
-  static void PutRows(LiveArchive& live) {
-    const std::vector<Series> series = Measured();
+  void PutRows(LiveArchive& live) const {
+    std::vector<Series> series = Measured();
+    if (past_) series.push_back(PastCounterOf("load"));
     const auto schema = ReducedSchema(series);
     std::vector<Nanos> times;
     std::vector<double> columns(schema->size() * kTicks);
     for (int tick = 1; tick <= kTicks; ++tick) {
       times.push_back(At(tick));
-      std::vector<Reduced> row(2);
+      std::vector<Reduced> row(series.size());
       QuantileSketch spread;
       for (uint32_t node = 0; node < kNodes; ++node) {
         const bool absent = node == kAbsent && tick >= kFrom && tick <= kTo;
@@ -127,6 +135,7 @@ class WholeStepTest : public testing::Test {
         if (!absent) row[0].Add(Load(node, tick), owner);
         if (!absent) spread.Add(Load(node, tick));
         row[1].Add(Work(node, absent ? kFrom - 1 : tick), owner);  // what it had last
+        if (past_) row[2].Add(1, owner);
       }
       std::vector<double> cells(schema->size());
       const Spread percentiles = SpreadOf(spread);
@@ -144,6 +153,7 @@ class WholeStepTest : public testing::Test {
 
  protected:
   uint32_t cut_ = kNodes;  // of whom only the first block is stored
+  bool past_ = false;      // each node has told a load of the past
   std::shared_ptr<const Archive> archive_;
   ProfileEntry step_;
 };
@@ -223,6 +233,34 @@ TEST_F(WholeStepTest, WhereSeriesLackWhatRowsHaveRowsAnswerAndTheAnswerSaysSo) {
 }
 
 // Where every node is in the rows their series are not read.
+TEST_F(WholeStepTest, OfAMetricWithValuesOfThePastTheSeriesAnswer) {
+  past_ = true;
+  Finish();
+  const QuerySpec spec = Question("load", Aggregator::kSum);
+  const web::Answer answer = Ask(spec);
+  EXPECT_EQ(answer.rows_only, "");
+  std::vector<Point> expected = Expected(spec);
+  for (Point& p : expected) {
+    if (p.time == At(kPastTick)) p.value = kNodes * kPastValue;
+  }
+  ASSERT_EQ(answer.results.size(), 1u);
+  EXPECT_EQ(answer.results[0].points, expected);
+  // Other metrics are as they were.
+  EXPECT_EQ(Ask(Question("work_total", Aggregator::kSum)).results.at(0).points,
+            Expected(Question("work_total", Aggregator::kSum)));
+}
+
+// A sum is better than an error, and says what it lacks.
+TEST_F(WholeStepTest, WhereTheseSeriesCannotBeHadRowsAnswerWithoutThePast) {
+  past_ = true;
+  Finish(kNodes - 1);
+  const QuerySpec spec = Question("load", Aggregator::kSum);
+  const web::Answer answer = Ask(spec);
+  EXPECT_NE(answer.rows_only, "");
+  ASSERT_EQ(answer.results.size(), 1u);
+  EXPECT_EQ(answer.results[0].points.size(), Expected(spec).size());
+}
+
 TEST_F(WholeStepTest, RowsAnswerWhereAllNodesAreInThem) {
   Finish(kNodes - 1);
   QuerySpec spec = Question("load", Aggregator::kSum);

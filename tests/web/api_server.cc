@@ -17,16 +17,12 @@ class ApiSource final : public web::FakeSource {
  public:
   ApiSource() : FakeSource(Clock::System().Now()) {}
 
-  void GetProfile(const JobStep& id, ProfileCallback callback) const override {
-    FakeSource::GetProfile(id, [&](Result<Profile> profile) {
-      if (!profile.ok() || profile->job.end != 0) return callback(std::move(profile));
-      FootprintEntry up;
-      up.series.metric.name = "join_up";
-      up.series.tags.Set("instance", "localhost:9100");
-      up.last = 1;
-      profile->footprint.push_back(up);
-      callback(std::move(profile));
-    });
+  void Exporters(const JobStep& id, ExportersCallback callback) const override {
+    if (!Runs(id)) return FakeSource::Exporters(id, std::move(callback));
+    web::Exporter one;
+    one.host = "n1";
+    one.target = {"localhost", "9100", "/metrics"};
+    callback(std::vector<web::Exporter>{one});
   }
   Status Push(const JobStep& id, const web::PushedValue& value) const override {
     return Runs(id) ? Status() : FakeSource::Push(id, value);
@@ -35,10 +31,22 @@ class ApiSource final : public web::FakeSource {
     if (!Runs(id)) return FakeSource::Tree(id, std::move(callback));
     callback(std::vector<web::TreeEdge>{{"login1:head", "n1"}, {"n1", "n2"}});
   }
+  void Links(const JobStep& id, LinkTreeCallback callback) const override {
+    if (!Runs(id)) return FakeSource::Links(id, std::move(callback));
+    web::LinkTree tree;
+    tree.head = "login1";
+    tree.nodes = {
+        {.host = "n1", .carrier = "sockets"},
+        {.host = "n2", .parent = 0, .state = web::LinkTree::State::kAway, .note = "reset"}};
+    callback(std::move(tree));
+  }
   Status PauseCounters(const JobStep&, bool) const override { return {}; }
-  Result<std::string> Join(const JobStep&, const web::ScrapeTarget&,
-                           const std::string&) const override {
-    return std::string("n1");
+  void Join(const JobStep&, const web::ScrapeTarget&, const std::string&,
+            JoinCallback callback) const override {
+    callback(web::JoinedNodes{"n1", ""});
+  }
+  void Unjoin(const JobStep&, const std::string&, UnjoinCallback callback) const override {
+    callback(Status());
   }
   Result<std::vector<web::AlarmState>> Alarms(const JobStep& id) const override {
     if (!Runs(id)) return FakeSource::Alarms(id);

@@ -9,8 +9,9 @@ import sys
 import tempfile
 import unittest
 
+from contrast import faint
 from selenium import webdriver
-from selenium.common.exceptions import TimeoutException
+from selenium.common.exceptions import StaleElementReferenceException, TimeoutException
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
@@ -72,7 +73,9 @@ class Page(unittest.TestCase):
             "return document.documentElement.scrollWidth") <= width)
 
     def until(self, condition):
-        wait = WebDriverWait(self.browser, Page.patience, poll_frequency=0.05)
+        # The page may make anew what was just found.
+        wait = WebDriverWait(self.browser, Page.patience, poll_frequency=0.05,
+                             ignored_exceptions=[StaleElementReferenceException])
         try:
             return wait.until(lambda _: condition())
         except TimeoutException:
@@ -121,8 +124,8 @@ class PageTest(Page):
         rows = [row.text for row in self.find_all(".jobs tbody tr")]
         self.assertEqual(len(rows), 2)
         self.assertEqual(self.find_all(".damage"), [])
-        self.assertRegex(rows[0], r"4712\.0 running .* 100 %")
-        self.assertRegex(rows[1], r"4711\.0 completed .* 10 min 0 s 98\.3 %")
+        self.assertRegex(rows[0], r"(?s)4712\.0 running.*\n100 %")
+        self.assertRegex(rows[1], r"(?s)4711\.0 completed.* 10 min 0 s.*98\.3 %")
         self.shot("list")
 
     def test_a_step_shows_what_it_is_and_what_is_missing(self):
@@ -150,7 +153,7 @@ class PageTest(Page):
     def test_every_group_of_metrics_is_drawn_with_its_unit(self):
         self.open_job()
         groups = [head.text for head in self.find_all("h2")]
-        self.assertEqual(groups, ["Alarms", "Phases and remarks", "CPU", "Memory", "Load and pressure", "Network",
+        self.assertEqual(groups, ["In short", "Alarms", "Nodes", "Phases and remarks", "CPU", "Memory", "Load and pressure", "Network",
                                   "Disks and file systems", "Tasks", "Application", "Histograms"])
         for metric, unit in (("node_cpu_seconds_total", r"[\d.]+ cores"),
                              ("node_memory_MemAvailable_bytes", r"[\d.]+ GiB"),
@@ -167,8 +170,7 @@ class PageTest(Page):
                          r"GiB n\d task \d")
 
     def test_figures_of_merit_are_in_the_list_and_above_the_step(self):
-        self.assertIn("cell_updates 245.052 Mcells/s, residual 0.000128698",
-                      self.find(".jobs tbody tr:nth-child(2)").text)
+        self.assertIn("cell_updates 245.052 Mcells/s", self.find(".jobs tbody tr:nth-child(2)").text)
         self.open_job()
         self.assertEqual(self.find(".figures").text,
                          "cell_updates\n245.052 Mcells/s\nresidual\n0.000128698")
@@ -228,7 +230,7 @@ class PageTest(Page):
 
     def test_everything_is_reached_by_keyboard(self):
         body = self.find("body")
-        for _ in range(20):
+        for _ in range(40):
             active = self.browser.switch_to.active_element
             if active.text == "4711.0":
                 break
@@ -242,7 +244,7 @@ class PageTest(Page):
         self.until(lambda: self.find("#tip").is_displayed())
         figure.send_keys(Keys.ESCAPE)
         self.assertFalse(self.find("#tip").is_displayed())
-        self.assertRegex(figure.get_attribute("aria-label"), r"node_load1: .* mean [\d.]+")
+        self.assertRegex(figure.get_attribute("aria-label"), r"Load average over one minute \(node_load1\): .* mean [\d.]+")
 
     def test_one_line_per_host(self):
         self.open_job()
@@ -250,13 +252,14 @@ class PageTest(Page):
         self.until(lambda: "n1\nn2\nn3\nn4" in self.figure("node_cpu_seconds_total").text)
         self.shot("by-host")
 
-    def test_more_metrics_are_loaded_when_asked_for(self):
+    def test_what_never_changes_is_a_line_and_no_plot(self):
         self.open_job()
         self.assertEqual(self.find_all('figure[data-metric="node_memory_MemTotal_bytes"]'), [])
-        more = self.find("section[aria-label=Memory] details.more summary")
+        more = self.find("section[aria-label=Memory] details.still")
+        self.assertIn("1 metric without a change", more.text)
         self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", more)
-        more.click()
-        self.wait_for('figure[data-metric="node_memory_MemTotal_bytes"] canvas')
+        more.find_element(By.TAG_NAME, "summary").click()
+        self.assertIn("64 GiB", more.text)
 
     COUNT_READS = """
         window.reads = 0;
@@ -359,6 +362,87 @@ class StepsTest(Page):
         self.assertEqual([row.text.split()[:2] for row in self.find_all(".runs tbody tr")],
                          [["A", "4711.batch"], ["B", "4711.0"]])
 
+    def test_a_jobs_steps_lie_on_one_line_of_time(self):
+        self.open("#/job/4711")
+        self.wait_for(".steps-line .bar")
+        steps = self.browser.execute_async_script("""
+            const [done] = arguments;
+            fetch('./api/v1/steps?job=4711').then((answer) => answer.json()).then((all) => done(all.steps));""")
+        begin = min(step["start"] for step in steps)
+        whole = max(step["end"] for step in steps) - begin
+        rows = self.find_all(".steps-line .row")
+        self.assertEqual([row.get_attribute("class") for row in rows], ["row outer", "row"])
+        width = rows[0].size["width"]
+        for row, name in zip(rows, ("batch", "0")):
+            step = next(one for one in steps if one["step"] == name)
+            bar, = row.find_elements(By.CSS_SELECTOR, ".bar")
+            self.assertEqual(bar.get_attribute("data-step"), "4711." + name)
+            self.assertIn("completed", bar.get_attribute("aria-label"))
+            self.assertAlmostEqual(bar.location["x"] - row.location["x"],
+                                   (step["start"] - begin) / whole * width, delta=3)
+            self.assertAlmostEqual(bar.size["width"], (step["end"] - step["start"]) / whole * width, delta=3)
+        # One bar by Tab, the others by arrows; Enter opens.
+        reached = self.find_all(".steps-line .bar[tabindex='0']")
+        self.assertEqual(len(reached), 1)
+        self.browser.execute_script("arguments[0].focus()", reached[0])
+        reached[0].send_keys(Keys.ARROW_DOWN)
+        self.assertIn("lid-cavity", self.find("#tip").text)
+        active = self.browser.switch_to.active_element
+        self.assertEqual(active.get_attribute("data-step"), "4711.0")
+        active.send_keys(Keys.ENTER)
+        self.until(lambda: self.browser.current_url.endswith("#/job/4711.0"))
+
+    def test_states_on_the_line_of_time_can_be_read(self):
+        for dark in (False, True):
+            self.screen(1300, 1000, dark)
+            self.browser.get(self.address)
+            self.wait_for(".jobs a")
+            self.open("#/job/4711")
+            self.wait_for(".steps-line")
+            self.browser.execute_async_script("""
+                const [done] = arguments;
+                import('./list/timeline.js').then(({timelineOf}) => {
+                  const states = ['completed', 'failed', 'out_of_memory', 'cancelled', 'timeout', 'preempted',
+                                  'node_fail', 'lost', 'unknown', 'running'];
+                  document.querySelector('.steps-line').replaceWith(timelineOf(states.map((state, i) => ({
+                    job: '77', step: String(i), state, title: 'solve', nodes: 1, tasks: 1, start: 1e18,
+                    end: 1e18 + 3600e9}))));
+                  done();
+                });""")
+            self.assertEqual(len(self.find_all(".steps-line .row")), 10)
+            self.assertEqual(len({one.text for one in self.find_all(".steps-line .legend li")}), 10)
+            self.assertEqual(faint(self.browser, ".sr-only, .skip, svg, option"), [], f"dark: {dark}")
+            self.shot(f"states-{'dark' if dark else 'light'}")
+        self.screen(390, 900, True)
+        self.wait_to_fit(390)
+
+    def test_a_thousand_steps_have_bounded_rows_without_overlaps(self):
+        plan = self.browser.execute_async_script("""
+            const [done] = arguments;
+            import('./list/timeline.js').then(({layOut, timelineOf}) => {
+              const made = (n, apart, long) => Array.from({length: n}, (_, i) => ({
+                job: '77', step: i ? String(i) : 'batch', state: i % 7 ? 'completed' : 'failed', title: 'solve',
+                nodes: 1, tasks: 1, start: 1e18 + i * apart * 1e9, end: i === 1 ? 0 : 1e18 + (i * apart + long) * 1e9}));
+              const told = (steps) => {
+                const {begin, end, rows, outer, left} = layOut(steps, 1e9 + 5000);
+                const overlaps = rows.flatMap((row) => row.filter((bar, i) => i && bar.begin < row[i - 1].end));
+                return {begin, end, rows: rows.length, bars: rows.flat().length, outer, left, overlaps: overlaps.length};
+              };
+              const words = timelineOf(made(1000, 1, 3000)).querySelector('.words').textContent;
+              done({one: told(made(1, 1, 10)), many: told(made(1000, 5, 4)), much: told(made(3000, 1, 3000)), words});
+            }).catch((error) => done({error: String(error)}));""")
+        self.assertNotIn("error", plan)
+        self.assertEqual((plan["one"]["rows"], plan["one"]["bars"], plan["one"]["left"]), (1, 1, 0))
+        self.assertEqual((plan["many"]["bars"], plan["many"]["left"], plan["many"]["outer"]), (1000, 0, 1))
+        self.assertLess(plan["many"]["rows"], 10)
+        self.assertEqual(plan["many"]["end"], 1e9 + 5000, "one still runs")
+        self.assertEqual(plan["much"]["rows"], 40)
+        self.assertEqual(plan["much"]["left"], 3000 - plan["much"]["bars"])
+        self.assertGreater(plan["much"]["bars"], 39)
+        for one in plan.values():
+            self.assertEqual(one["overlaps"] if isinstance(one, dict) else 0, 0)
+        self.assertRegex(plan["words"], r"^\d+ steps left out here")
+
     def test_runs_beside_each_other(self):
         self.browser.get(self.address.split("?")[0] + "diff?profiles=4711.0,4710.0,4709.0")
         self.wait_for("table.numbers")
@@ -420,6 +504,21 @@ class CrowdedTest(Page):
         self.screen(390, 844)
         self.wait_to_fit(390)
         self.shot("crowded-phone")
+
+
+class HeadTest(Page):
+    ARGUMENTS = ["--head"]
+
+    def setUp(self):
+        self.screen(1300, 1000)
+        self.browser.get(self.address)
+        self.wait_for("section[aria-label=Step]")
+
+    def test_a_head_shows_its_step_at_once(self):
+        self.assertIn("#/job/4712.0", self.browser.current_url)
+        self.find(".brand").click()
+        self.until(lambda: "#/job/4712.0" in self.browser.current_url)
+        self.wait_for("section[aria-label=Step]")
 
 
 class EndTest(Page):

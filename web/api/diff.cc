@@ -36,13 +36,9 @@ void GetDiff(const Context& context, const Request& request, Reply reply) {
   const auto groups = GroupsOf(request);
   if (!groups.ok()) return reply(ErrorResponse(groups.status()));
   const std::string* align = request.Param("align");
-  context.history->Compare(*groups, align == nullptr ? "start" : *align,
-                           [reply](const Result<std::string>& compared) {
-                             if (!compared.ok()) return reply(ErrorResponse(compared.status()));
-                             Response response;
-                             response.body = *compared;
-                             reply(std::move(response));
-                           });
+  context.history->Compare(
+      *groups, align == nullptr ? "start" : *align,
+      [reply](const Result<std::string>& compared) { reply(JsonResponse(compared)); });
 }
 
 // There is one page; the part after the # says what it shows.

@@ -13,6 +13,7 @@
 #include "profiles/model/presence.h"
 #include "series/query/percentile_set.h"
 #include "web/api/routes.h"
+#include "web/api/time_grid.h"
 #include "web/opentsdb/request.h"
 #include "web/proxy/snapshot.h"
 #include "web/route/gather.h"
@@ -23,7 +24,7 @@ namespace sonde::web {
 namespace {
 
 constexpr size_t kMaxDetail = 4096;
-constexpr uint64_t kDefaultPoints = 300;
+constexpr GridParam kPoints = {"points", 300, 2, 5000};
 constexpr std::string_view kHost = "host", kJob = "job", kTask = "task";
 
 struct Asked {
@@ -31,44 +32,28 @@ struct Asked {
   Metric metric;
   size_t width = 0;                // how many reduced series the metric has
   std::set<std::string> tag_keys;  // of the metric's own tags
-  Nanos start = 0;
-  Nanos end = 0;
-  Nanos interval = 0;
+  TimeGrid grid;
   bool by_host = false;
+  std::string host;  // of this node alone; "": of all
+  std::string task;  // of this task alone
 
+  bool OfOne() const { return !host.empty() || !task.empty(); }
   bool Detailed() const {
-    return width * std::max<size_t>(job.nodes.size(), job.expected_tasks) <= kMaxDetail;
+    return OfOne() || width * std::max<size_t>(job.nodes.size(), job.expected_tasks) <= kMaxDetail;
   }
 };
 
-// The shortest interval of at least `wanted` with equally many samples in each bucket: a whole
-// number of periods and, for series sampled at slow ticks, a divisor or multiple of their period.
-Nanos Interval(Nanos wanted, Nanos period) {
-  Nanos interval = std::max<Nanos>((wanted + period - 1) / period, 1) * period;
-  if (kSlowPeriod % period != 0) return interval;
-  if (interval > kSlowPeriod) return (interval + kSlowPeriod - 1) / kSlowPeriod * kSlowPeriod;
-  while (kSlowPeriod % interval != 0) interval += period;
-  return interval;
-}
-
-Status AskedRange(const Context& context, const Request& request, Asked& asked) {
-  const Nanos now = context.clock->Now();
-  asked.start = asked.job.start;
-  asked.end = asked.job.end != 0 ? asked.job.end : now;
-  for (const auto& [name, out] : {std::pair("start", &asked.start), std::pair("end", &asked.end)}) {
-    const std::string* text = request.Param(name);
-    if (text == nullptr) continue;
-    const Result<Nanos> time = ParseOpenTsdbTime(*text, now);
-    if (!time.ok()) return time.status().Within(name);
-    *out = *time;
+Status AskedOne(const Request& request, Asked& asked) {
+  if (const std::string* host = request.Param(kHost)) {
+    const auto is_it = [&](const NodeInfo& node) { return node.host == *host; };
+    if (std::none_of(asked.job.nodes.begin(), asked.job.nodes.end(), is_it)) {
+      return {Code::kNotFound, "step " + asked.job.id.ToString() + " has no node '" + *host + "'"};
+    }
+    asked.host = *host;
   }
-  const Result<uint64_t> points = NumberParam(request, "points", kDefaultPoints, 2, 5000);
-  if (!points.ok()) return points.status();
-  if (asked.end <= asked.start) return {Code::kInvalid, "end must lie after start"};
-  const Nanos period = std::max(asked.job.period, kMinPeriod);
-  asked.interval = Interval((asked.end - asked.start) / static_cast<Nanos>(*points), period);
-  // A bucket that starts before the range would be dropped.
-  asked.start -= asked.start % asked.interval;
+  const Result<uint64_t> task = NumberParam(request, kTask, 0, 0, 999'999'999);
+  if (!task.ok()) return task.status();
+  if (request.Param(kTask) != nullptr) asked.task = std::to_string(*task);
   return {};
 }
 
@@ -95,8 +80,11 @@ Task<Result<Asked>> ParseAsked(const Context& context, const Request& request) {
   const std::string* by = request.Param("by");
   if (by != nullptr && *by != kHost) co_return Status(Code::kInvalid, "by: expected host");
   asked.by_host = by != nullptr;
-  const Status range = AskedRange(context, request, asked);
-  if (!range.ok()) co_return range;
+  Result<TimeGrid> grid = ReadTimeGrid(context, request, asked.job, kPoints);
+  if (!grid.ok()) co_return grid.status();
+  asked.grid = *grid;
+  asked.grid.Align(asked.grid.interval);
+  if (const Status one = AskedOne(request, asked); !one.ok()) co_return one;
   if (asked.by_host && !asked.Detailed()) {
     co_return Status(Code::kLimit, "by=host: the metric has more than 4096 series in this step");
   }
@@ -131,14 +119,18 @@ constexpr Part kParts[] = {
 std::vector<QuerySpec> Specs(const Asked& asked) {
   QuerySpec spec;
   spec.metric = asked.metric.name;
-  spec.start = asked.start;
-  spec.end = asked.end;
+  spec.start = asked.grid.start;
+  spec.end = asked.grid.end;
   spec.rate = IsCounting(asked.metric.type);
   // A counter's value at the end of a bucket is its largest.
-  spec.downsample = Downsample{asked.interval, spec.rate ? Aggregator::kMax : Aggregator::kAvg,
+  spec.downsample = Downsample{asked.grid.interval, spec.rate ? Aggregator::kMax : Aggregator::kAvg,
                                Downsample::Fill::kNone};
   spec.filters.push_back(
       {TagFilter::Type::kLiteralOr, std::string(kJob), asked.job.id.ToString(), false});
+  for (const auto& [key, value] : {std::pair(kHost, &asked.host), std::pair(kTask, &asked.task)}) {
+    if (value->empty()) continue;
+    spec.filters.push_back({TagFilter::Type::kLiteralOr, std::string(key), *value, false});
+  }
   if (asked.Detailed()) {
     spec.aggregator = Aggregator::kNone;
     return {spec};
@@ -267,9 +259,10 @@ void WriteLine(const Tags& tags, const std::map<Nanos, Column>& line, bool sprea
 // Of how many nodes each point is at least, where that changes: as many as rows have. Of a host's
 // own line it says nothing.
 void WriteNodes(const Asked& asked, JsonWriter& json) {
-  if (asked.by_host || asked.job.presence.empty()) return;
+  if (asked.by_host || asked.OfOne() || asked.job.presence.empty()) return;
   json.Key("nodes").BeginArray();
-  for (const auto& [time, nodes] : NodesOver(asked.job, asked.start, asked.end, asked.interval)) {
+  for (const auto& [time, nodes] :
+       NodesOver(asked.job, asked.grid.start, asked.grid.end, asked.grid.interval)) {
     json.BeginArray().Value(static_cast<double>(time) / kSecond).Value(nodes).EndArray();
   }
   json.EndArray();
@@ -285,9 +278,9 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
   json.Field("unit", metric.unit).Field("type", ToString(metric.type));
   json.Field("rate", IsCounting(metric.type));
   json.Field("reduction", ToString(metric.reduction)).Field("help", metric.help);
-  json.Field("start", static_cast<double>(asked.start) / kSecond);
-  json.Field("end", static_cast<double>(asked.end) / kSecond);
-  json.Field("interval", static_cast<double>(asked.interval) / kSecond);
+  json.Field("start", static_cast<double>(asked.grid.start) / kSecond);
+  json.Field("end", static_cast<double>(asked.grid.end) / kSecond);
+  json.Field("interval", static_cast<double>(asked.grid.interval) / kSecond);
   Answer all;
   for (const Answer& answer : answers) KeepWorst(answer, all);
   json.Field("nodes_answered", all.nodes_answered);
@@ -322,7 +315,9 @@ constexpr Route kSeriesRoutes[] = {
                  {"end", "the step's end if absent"},
                  {"points", "how many at most; 300 if absent",
                   R"({"type":"integer","minimum":2,"maximum":5000})"},
-                 {"by", "one line for each host", R"({"type":"string","enum":["host"]})"}},
+                 {"by", "one line for each host", R"({"type":"string","enum":["host"]})"},
+                 {"host", "of this node alone"},
+                 {"task", "of the task with this rank alone", kCount}},
       .answer = "#Series",
       .example = "?job=4711.0&metric=node_load1&points=10"}}};
 

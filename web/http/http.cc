@@ -110,10 +110,7 @@ Status ParseTarget(std::string_view target, Request& request) {
 
 std::string_view Shortened(std::string_view message) {
   constexpr size_t kMost = 2000;
-  if (message.size() <= kMost) return message;
-  size_t end = kMost;
-  while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xc0) == 0x80) --end;
-  return message.substr(0, end);
+  return names::Beginning(message, kMost);
 }
 
 Response ErrorResponse(int status, std::string_view message, std::string_view details) {
@@ -145,6 +142,20 @@ Response TooMuchResponse(size_t count, size_t limit, std::string_view things) {
 
 Response ErrorResponse(const Status& status) {
   return ErrorResponse(HttpStatus(status.code()), status.message());
+}
+
+Response JsonResponse(Result<std::string> json) {
+  if (!json.ok()) return ErrorResponse(json.status());
+  Response response;
+  response.body = *std::move(json);
+  return response;
+}
+
+Result<bool> FlagParam(const Request& request, std::string_view name) {
+  const std::string* text = request.Param(name);
+  if (text == nullptr || *text == "false") return false;
+  if (text->empty() || *text == "true") return true;
+  return Status(Code::kInvalid, fmt::format("parameter {}: expected true or false", name));
 }
 
 Result<uint64_t> NumberParam(const Request& request, std::string_view name, uint64_t fallback,

@@ -30,18 +30,27 @@ struct Request {
   std::string if_modified_since;
   std::string accept;
   std::string host;
+  // What stands before the path where another server passes requests on: "/user/ada"; mostly "".
+  std::string prefix;
   std::string accept_encoding;
   std::string origin;      // of the page that asks, if the browser reports it
   bool preflight = false;  // Access-Control-Request-Method is there
   std::string fetch_site;  // Sec-Fetch-Site
+  std::string fetch_mode;  // Sec-Fetch-Mode
+  std::string fetch_dest;  // Sec-Fetch-Dest
   std::string last_event_id;
   std::string content_type;
   std::string content_encoding;
   std::string body;
+  // Set where the request is passed on, if the answer waits for more than the server that is asked,
+  // such as for nodes: that it is late says nothing of that server.
+  bool waits_for_others = false;
 
   // The first parameter of that name; nullptr if there is none.
   const std::string* Param(std::string_view name) const;
 };
+
+inline constexpr std::string_view kPrefixHeader = "Sonde-Prefix";
 
 class EventFeed;
 
@@ -91,6 +100,11 @@ Response ErrorResponse(const Status& status);
 // cut off in silence.
 Response TooMuchResponse(size_t count, size_t limit, std::string_view things);
 
+// An answer in JSON, or why there is none.
+Response JsonResponse(Result<std::string> json);
+
+// A parameter that is true, false or empty, which means true; absent it is false.
+Result<bool> FlagParam(const Request& request, std::string_view name);
 // A number parameter of a request, or `fallback` if it is absent; kInvalid outside [low, high].
 Result<uint64_t> NumberParam(const Request& request, std::string_view name, uint64_t fallback,
                              uint64_t low, uint64_t high);

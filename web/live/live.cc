@@ -136,7 +136,7 @@ void LiveFeed::CountOn(LiveRows& rows) {
     if (!IsCounting(series.metric.type)) continue;
     CounterRows& counter = counters_[SeriesName(series.metric.name, series.tags)];
     for (LiveRows::Row& row : rows.rows) {
-      if (i < row.values.size()) row.values[i] = counter.Add(row.values[i]);
+      if (i < row.values.size()) row.values[i] = counter.Add(row.values[i], row.others);
     }
   }
 }

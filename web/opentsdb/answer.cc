@@ -79,6 +79,7 @@ char* WriteDecimal(double value, char* at) {
 }
 
 // Most numbers are whole or have few decimals; the general way takes long for these.
+// `null`: what is not finite is null and no text.
 char* WriteNumber(double value, bool null, char* at) {
   constexpr double kExact = 1e15;
   if (std::fabs(value) < kExact) {
@@ -89,10 +90,10 @@ char* WriteNumber(double value, bool null, char* at) {
   }
   if (char* end = WriteDecimal(value, at); end != nullptr) return end;
   if (std::isfinite(value)) return std::to_chars(at, at + 32, value).ptr;
-  const std::string_view text = null && std::isnan(value) ? "null"
-                                : std::isnan(value)       ? "\"NaN\""
-                                : value > 0               ? "\"Infinity\""
-                                                          : "\"-Infinity\"";
+  const std::string_view text = null                ? "null"
+                                : std::isnan(value) ? "\"NaN\""
+                                : value > 0         ? "\"Infinity\""
+                                                    : "\"-Infinity\"";
   return std::copy(text.begin(), text.end(), at);
 }
 
@@ -185,8 +186,8 @@ void AnswerWriter::AppendPoints(std::string& out, size_t limit) {
   const std::vector<Point>& points = result().points;
   const LargeIntegers& all_large = result().large;
   const QuerySpec& spec = query_->queries[answer_];
-  const bool null =
-      form_.nan_null || (spec.downsample && spec.downsample->fill == Downsample::Fill::kNull);
+  // Filling with null is about what is missing: infinity is a text then too, as in OpenTSDB.
+  const bool fill_null = spec.downsample && spec.downsample->fill == Downsample::Fill::kNull;
   const char open = form_.arrays ? '[' : '"';
   bool first = point_ == 0;
   TimeWriter time;
@@ -217,8 +218,12 @@ void AnswerWriter::AppendPoints(std::string& out, size_t limit) {
       *at++ = ',';
     }
     const auto large = all_large.find(p.time);
-    at = large == all_large.end() ? WriteNumber(p.value, null, at)
-                                  : std::to_chars(at, at + 24, large->second).ptr;
+    if (large == all_large.end()) {
+      const bool null = form_.nan_null || (fill_null && std::isnan(p.value));
+      at = WriteNumber(p.value, null, at);
+    } else {
+      at = std::to_chars(at, at + 24, large->second).ptr;
+    }
     if (form_.arrays) *at++ = ']';
   }
   flush();

@@ -15,7 +15,7 @@ namespace sonde::web {
 
 struct AnswerForm {
   bool arrays = false;    // dps is a list of pairs, not an object
-  bool nan_null = false;  // NaN is null and not the text "NaN"
+  bool nan_null = false;  // NaN and infinity are null and not the texts "NaN" and "Infinity"
 };
 
 class AnswerWriter {

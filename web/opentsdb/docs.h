@@ -8,7 +8,7 @@
 namespace sonde::web {
 
 inline constexpr RouteParam kArraysParam = {"arrays", "points as pairs in a list", kFlag};
-inline constexpr RouteParam kNanParam = {"nan", "how a NaN is written",
+inline constexpr RouteParam kNanParam = {"nan", "how NaN and infinity are written",
                                          R"({"type":"string","enum":["null","text"]})"};
 
 inline constexpr RouteParam kUnknownParam = {"unknown",

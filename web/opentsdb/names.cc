@@ -41,7 +41,24 @@ Task<Response> Suggest(const Context& context, OpenTsdbSuggest suggest) {
   co_return response;
 }
 
+// As Dragon's server has it, which knows no types: all metrics whose names contain the text.
+// OpenTSDB's clients always say a type.
+Task<Response> SuggestAsDragon(const Context& context, const Request& request) {
+  const Result<SeriesNames> names = co_await NamesAndAliases(*context.series);
+  if (!names.ok()) co_return ErrorResponse(names.status());
+  const std::string* text = request.Param("q");
+  Response response;
+  JsonWriter json(response.body);
+  json.BeginArray();
+  for (const std::string& name : names->metrics) {
+    if (text == nullptr || name.find(*text) != std::string::npos) json.Value(name);
+  }
+  json.EndArray();
+  co_return response;
+}
+
 Task<Response> GetSuggest(const Context& context, const Request& request) {
+  if (request.Param("type") == nullptr) co_return co_await SuggestAsDragon(context, request);
   OpenTsdbSuggest suggest;
   if (const std::string* type = request.Param("type")) suggest.type = *type;
   if (const std::string* prefix = request.Param("q")) suggest.prefix = *prefix;
@@ -115,7 +132,7 @@ Status UnknownTag(const SeriesNames& names, const OpenTsdbLookup& lookup) {
 Task<Response> Lookup(const Context& context, OpenTsdbLookup lookup) {
   const std::string metric = lookup.metric == "*" ? "" : lookup.metric;
   const Result<std::vector<Series>> series =
-      co_await ListSeriesAndAliases(*context.series, metric, kMaxListed + 1);
+      co_await ListSeriesAndAliases(context, metric, kMaxListed + 1);
   if (!series.ok()) co_return ErrorResponse(series.status());
   if (series->size() > kMaxListed) {
     co_return TooMuchResponse(series->size(), kMaxListed, "series to look through");

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <set>
 
+#include "core/text/split.h"
 #include "web/http/json_input.h"
 #include "web/opentsdb/handlers.h"
 #include "web/opentsdb/request.h"
@@ -205,10 +206,8 @@ Status ReadTsuids(const json::value& value, std::set<std::string>& out) {
 
 std::set<std::string> SplitAtCommas(std::string_view text) {
   std::set<std::string> words;
-  while (!text.empty()) {
-    const size_t end = std::min(text.find(','), text.size());
-    if (end > 0) words.emplace(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
+  for (const std::string_view word : Split(text, ',')) {
+    if (!word.empty()) words.emplace(word);
   }
   return words;
 }

@@ -82,12 +82,14 @@ void AddCaveats(const Answers& answers, Response& response) {
 }
 
 Task<Response> QueryResponse(const StepSeries& source, std::shared_ptr<const OpenTsdbQuery> query,
-                             AnswerForm form, bool any_name, Answers answers) {
+                             const OpenTsdbPlan& plan, AnswerForm form, bool any_name,
+                             Answers answers) {
   size_t series = 0;
   for (size_t i = 0; i < answers.size(); ++i) {
-    if (!any_name && LeavesNamesOpen(query->queries[i], answers[i].results)) {
+    const QuerySpec& spec = plan.queries()[i];
+    if (!any_name && !plan.MayBeAbsent(i) && LeavesNamesOpen(spec, answers[i].results)) {
       const Result<SeriesNames> names = co_await NamesAndAliases(source);
-      const Status named = names.ok() ? CheckNames(*names, query->queries[i]) : names.status();
+      const Status named = names.ok() ? CheckNames(*names, spec) : names.status();
       if (!named.ok()) co_return ErrorResponse(named);
     }
     series += answers[i].results.size();
@@ -145,12 +147,13 @@ Task<Response> Evaluate(const Context& context, const Request& request,
   const Result<bool> any_name = TakesAnyName(request);
   if (!any_name.ok()) co_return ErrorResponse(any_name.status());
   const auto query = std::make_shared<const OpenTsdbQuery>(*std::move(parsed));
-  const OpenTsdbPlan plan = co_await OpenTsdbPlan::Make(*context.series, query->queries);
+  const OpenTsdbPlan plan = co_await OpenTsdbPlan::Make(*context.series, *query);
   Result<Answers> answers = co_await Gather(context, plan.specs());
   if (!answers.ok()) co_return ErrorResponse(answers.status());
   Result<Answers> folded = plan.Fold(*std::move(answers));
   if (!folded.ok()) co_return ErrorResponse(folded.status());
-  co_return co_await QueryResponse(*context.series, query, *form, *any_name, *std::move(folded));
+  co_return co_await QueryResponse(*context.series, query, plan, *form, *any_name,
+                                   *std::move(folded));
 }
 
 }  // namespace

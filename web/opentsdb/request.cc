@@ -96,6 +96,13 @@ Status NoTsuids() {
           "queries by tsuid are not supported; name the metric and filter its tags"};
 }
 
+// Whether a sub-query's field asks for a histogram's numbers. Those of the metric itself would be
+// taken for them.
+bool AsksForHistogram(std::string_view key, const json::value& value) {
+  if (key == "percentiles") return !(value.is_array() && value.get_array().empty());
+  return key == "showHistogramBuckets" && value != json::value(false);
+}
+
 // One field of a sub-query; unknown ones are passed over, as OpenTSDB does.
 Status ReadField(std::string_view key, const json::value& value, bool calendar, QuerySpec& spec) {
   if (key == "metric") return ReadText(value, "metric", spec.metric);
@@ -104,6 +111,13 @@ Status ReadField(std::string_view key, const json::value& value, bool calendar, 
   if (key == "rateOptions") return ReadRateOptions(value, spec.rate_options);
   if (value.is_null()) return {};
   if (key == "tsuids" && !(value.is_array() && value.get_array().empty())) return NoTsuids();
+  if (AsksForHistogram(key, value)) {
+    return {
+        Code::kInvalid,
+        fmt::format("{}: there are no histograms; of nodes and tasks the aggregators p50 to p999 "
+                    "give percentiles",
+                    key)};
+  }
   if (key == "rate") return ReadBool(value, "rate", spec.rate);
   if (key == "explicitTags") return ReadBool(value, "explicitTags", spec.explicit_tags);
   std::string text;

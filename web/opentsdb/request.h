@@ -45,6 +45,8 @@ Result<QuerySpec> ParseQueryExpression(std::string_view m, bool calendar = false
 // A time: seconds (up to 10 digits) or milliseconds, "now", "5m-ago", "2026/01/31-10:00:30" (as
 // clocks of `zone` show it; the time of day may be shorter or absent).
 Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now, const TimeZone& zone = {});
+// The same, and "90m" for so long ago.
+Result<Nanos> ParseTimeOrSpan(std::string_view text, Nanos now);
 
 // Reads the points of a body of /api/put, an object or a list, and stores each of them, also those
 // after a wrong point. Fails only if the body as a whole is wrong.

@@ -96,6 +96,14 @@ Result<Nanos> ParseOpenTsdbTime(std::string_view text, Nanos now, const TimeZone
   return *whole + std::stoll(thousandths) * kMillisecond;
 }
 
+Result<Nanos> ParseTimeOrSpan(std::string_view text, Nanos now) {
+  const size_t digits = text.find_first_not_of("0123456789");
+  const bool is_span = digits != 0 && digits != std::string_view::npos &&
+                       digits + 1 == text.size() &&
+                       std::string_view("smhdwny").find(text[digits]) != std::string_view::npos;
+  return is_span ? ParseAgo(std::string(text) + "-ago", now) : ParseOpenTsdbTime(text, now);
+}
+
 Status ReadTime(const boost::json::value& value, std::string_view key, Nanos now, Nanos& out,
                 const TimeZone& zone) {
   std::string text;

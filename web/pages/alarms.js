@@ -1,7 +1,8 @@
 // What a step's alarms found: those that are raised now first, then the newest.
 
-import {element} from './dom.js';
-import {clock, seconds} from './numbers.js';
+import {element, scrolled} from './dom.js';
+import {seconds} from './numbers.js';
+import {clock} from './when.js';
 
 const MOST = 100;
 
@@ -38,7 +39,7 @@ export function alarmTable(profile) {
   heads.push(element('th', {class: 'number wide'}, 'Raised'), element('th', {class: 'number'}, 'For'));
   return element('section', {'aria-label': 'Alarms', class: 'alarms'},
       element('h2', {}, 'Alarms'),
-      element('div', {class: 'frame'}, element('table', {},
+      scrolled('Table of alarms', {class: 'frame'}, element('table', {},
           element('thead', {}, element('tr', {}, ...heads)),
           element('tbody', {}, ...sorted.slice(0, MOST).map((one) => row(one, running, end))))),
       sorted.length > MOST

@@ -2,14 +2,16 @@
 
 import {isAlarmNote} from './alarms.js';
 import {element} from './dom.js';
-import {bytes, clock, figureValue, seconds} from './numbers.js';
+import {bytes, figureValue, seconds} from './numbers.js';
 import {coverageOf, stateOf} from './states.js';
+import {clock} from './when.js';
 
 function fact(name, ...value) {
   return element('div', {}, element('dt', {}, name), element('dd', {}, ...value));
 }
 
-export function describe(job, cost) {
+// `title`: what the step is called.
+export function describe(job, title, cost) {
   const id = job.step ? job.job + '.' + job.step : job.job;
   const end = job.end ? job.end / 1e9 : Date.now() / 1000;
   const missing = Math.max(job.expected_nodes - job.nodes.length, 0) +
@@ -32,7 +34,7 @@ export function describe(job, cost) {
       .map((node) => `${node.host}: ${node.note}`)];
   const figures = job.figures.map((figure) => fact(figure.name, figureValue(figure)));
   return element('section', {'aria-label': 'Step'},
-      element('div', {class: 'title'}, element('h1', {}, id + (job.name ? ' ' + job.name : '')),
+      element('div', {class: 'title'}, element('h1', {}, id + (title ? ' ' + title : '')),
               stateOf(job.state)),
       element('code', {}, job.command),
       figures.length ? element('dl', {class: 'figures', 'aria-label': 'Figures of merit'},

@@ -1,6 +1,17 @@
 // From the series of /api/v1/series to the lines of a chart.
 
-const MAX_LINES = 64;
+import {sum} from './dom.js';
+import {median} from './numbers.js';
+
+const mean = (values) => sum(values) / values.length;
+// By a metric's reduction: temperatures and shares cannot be added.
+const COMBINED = {
+  __proto__: null,
+  sum,
+  mean,
+  min: (values) => Math.min(...values),
+  max: (values) => Math.max(...values),
+};
 const STACK_ORDER = ['user', 'nice', 'system', 'irq', 'softirq', 'steal', 'iowait'];
 
 // How far apart a metric's points lie as a rule: what is dear to measure is not sampled at every
@@ -37,22 +48,38 @@ export function align(data) {
   return {axis, lines};
 }
 
-// One line per host: a host's own series are added up, idle time left out.
-export function perHost(lines) {
+// One line per host: a host's own series are put together by the metric's reduction, idle time left
+// out.
+export function perHost(lines, reduction) {
+  const combined = COMBINED[reduction] ?? mean;
   const hosts = new Map();
   for (const line of lines) {
     if (line.tags.mode === 'idle') continue;
-    const host = line.tags.host;
-    const into = hosts.get(host);
-    if (!into) {
-      hosts.set(host, {label: host, tags: line.tags, value: [...line.value], count: line.count});
-      continue;
-    }
-    line.value.forEach((value, i) => {
-      if (value !== null) into.value[i] = (into.value[i] || 0) + value;
-    });
+    const {host} = line.tags;
+    if (hosts.has(host)) hosts.get(host).push(line);
+    else hosts.set(host, [line]);
   }
-  return [...hosts.values()].slice(0, MAX_LINES);
+  return [...hosts].map(([host, own]) => {
+    const [{tags, count}] = own;
+    const value = own[0].value.map((_, i) => {
+      const values = own.map((line) => line.value[i]).filter((one) => one !== null);
+      return values.length ? combined(values) : null;
+    });
+    return {label: host, tags, value, count};
+  });
+}
+
+// At most so many lines: those whose mean differs most from the median of all, the farthest first.
+export function farthest(lines, most) {
+  if (lines.length <= most) return lines;
+  const means = lines.map((line) => {
+    const values = line.value.filter((one) => one !== null);
+    return values.length ? mean(values) : null;
+  });
+  const middle = median(means.filter((one) => one !== null));
+  const distance = (i) => (means[i] === null ? -1 : Math.abs(means[i] - middle));
+  return lines.map((line, i) => [line, distance(i)]).sort((a, b) => b[1] - a[1]).slice(0, most)
+      .map(([line]) => line);
 }
 
 // Modes of CPU time one upon the other, idle time left out.

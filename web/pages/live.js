@@ -5,6 +5,16 @@ const MOST_METRICS = 64;
 const AGAIN_MS = 5000;   // charts are read again after a tick, but not more often
 const SOON_MS = 300;     // after an alarm or a note; several come together
 
+// The series of a tick by their metrics.
+function grouped(series) {
+  const metrics = new Map();
+  for (const one of series) {
+    if (metrics.has(one.metric)) metrics.get(one.metric).push(one);
+    else metrics.set(one.metric, [one]);
+  }
+  return metrics;
+}
+
 export class Live {
   // `charts` show a gauge's present value at once; `refresh` reads everything again; `lost` is told
   // when there are no events any more, with whether the step has ended.
@@ -38,20 +48,33 @@ export class Live {
   }
 
   onTick(tick) {
+    const series = grouped(tick.series);
     for (const chart of this.charts()) {
-      const own = tick.series.filter((one) => one.metric === chart.metric.metric);
-      if (own.length === 1) chart.showNow(own[0].mean);
+      const own = series.get(chart.metric.metric);
+      if (own && own.length === 1) chart.showNow(own[0].mean);
     }
     this.readIn(Math.max(this.read + AGAIN_MS - Date.now(), 0));
+  }
+
+  // On a large step reading takes longer than AGAIN_MS: another one would begin before it is over,
+  // and its answers would be dropped.
+  async readNow() {
+    this.timer = 0;
+    if (this.reading) {
+      this.missed = true;
+      return;
+    }
+    this.reading = true;
+    await this.refresh();
+    this.reading = false;
+    this.read = Date.now();
+    if (this.missed && this.source.readyState !== EventSource.CLOSED) this.readIn(AGAIN_MS);
+    this.missed = false;
   }
 
   readIn(ms) {
     if (this.timer && ms > SOON_MS) return;
     clearTimeout(this.timer);
-    this.timer = setTimeout(() => {
-      this.timer = 0;
-      this.read = Date.now();
-      this.refresh();
-    }, ms);
+    this.timer = setTimeout(() => this.readNow(), ms);
   }
 }

@@ -1,6 +1,6 @@
 // The metrics of a profile: their groups, and all of them as a table.
 
-import {element} from './dom.js';
+import {element, scrolled} from './dom.js';
 import {formatter} from './numbers.js';
 
 export const GROUPS = [
@@ -28,17 +28,27 @@ export const MAIN = new RegExp('^(node_cpu_seconds_total|node_memory_(MemAvailab
     'gpu_utilization_ratio|gpu_memory_used_bytes|gpu_power_watts|node_(step_)?energy_joules_total|' +
     'node_temperature_celsius|sonde_(cpu_seconds_total|memory_bytes))$');
 
-// The metrics of a profile: [{name, unit, type, help, entries}], in the order of GROUPS.
-export function metricsOf(profile) {
+// The metrics of a profile: [{metric, title, still, unit, type, help, entries}], in the order of
+// GROUPS. `told`: what /api/v1/overview says of them.
+export function metricsOf(profile, told = []) {
+  const words = new Map(told.map((one) => [one.metric, one]));
   const metrics = new Map();
   for (const entry of profile.footprint) {
     if (!metrics.has(entry.metric)) {
       const group = GROUPS.findIndex(([, pattern]) => pattern.test(entry.metric));
-      metrics.set(entry.metric, {...entry, group, entries: []});
+      const {title = entry.metric, still = false, by_task = false} = words.get(entry.metric) ?? {};
+      metrics.set(entry.metric, {...entry, title, still, by_task, group, entries: []});
     }
     metrics.get(entry.metric).entries.push(entry);
   }
   return [...metrics.values()].sort((a, b) => a.group - b.group);
+}
+
+// Things that do nothing: loop devices and the like, and what has nothing but zeros.
+const IDLE_NAME = /^(loop|ifb|ram|zram|dummy|sr|fd|nbd)\d+$/;
+export function isIdle(entry) {
+  if (Object.values(entry.tags).some((value) => IDLE_NAME.test(value))) return true;
+  return entry.type === 'gauge' ? entry.min === 0 && entry.max === 0 : entry.last === 0;
 }
 
 export function tagsText(tags) {
@@ -61,8 +71,8 @@ export function footprintTable(metrics) {
         value === null || value === undefined ? 'n/a' : format(value) + ownerText(owner));
     for (const entry of metric.entries) {
       rows.push(element('tr', {},
-          element('td', {title: metric.help}, element('code', {}, metric.metric), ' ',
-                  tagsText(entry.tags)),
+          element('td', {title: metric.help}, metric.title, ' ', element('b', {}, tagsText(entry.tags)),
+                  ' ', element('code', {}, metric.metric)),
           cell(entry.last, amount), cell(entry.mean, mean), cell(entry.min, amount, entry.min_owner),
           cell(entry.max, amount, entry.max_owner)));
     }
@@ -70,7 +80,7 @@ export function footprintTable(metrics) {
   const head = [['Metric', ''], [`Step`, 'number'], ['Mean', 'number'], ['Least', 'number'],
                 ['Most', 'number']];
   return element('details', {}, element('summary', {}, 'All metrics as a table'),
-      element('div', {class: 'frame'}, element('table', {},
+      scrolled('Table of metrics', {class: 'frame'}, element('table', {},
           element('thead', {}, element('tr', {},
               ...head.map(([name, kind]) => element('th', {scope: 'col', class: kind}, name)))),
           element('tbody', {}, ...rows))));

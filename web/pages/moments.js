@@ -4,10 +4,11 @@
 import {color, css, element, plural} from './dom.js';
 import {seconds} from './numbers.js';
 
-const STRIP = 11;      // px: the height of a lane of phases above a chart
+export const STRIP = 11;      // px: the height of a lane of phases above a chart
 const MAX_LANES = 3;   // above a chart; the timeline shows all
 const FEW_REMARKS = 40;  // of more, only ticks are drawn
 const MAX_TOLD = 6;    // lines in a tip
+const ALARM_COLOURS = {__proto__: null, critical: '--bad', warning: '--warn', info: '--run'};
 
 // Whether two phases are ever at the same time; the intervals of each are in order and apart.
 function overlap(one, other) {
@@ -55,6 +56,8 @@ export class Moments {
       phase.seconds = phase.intervals.reduce((all, one) => all + one.end - one.begin - one.pauses, 0);
     });
     this.lanes = Math.min(giveLanes(this.phases), MAX_LANES);
+    this.alarms = (moments.alarms ?? []).map((alarm) => ({...alarm, begin: alarm.raised / 1e9,
+        end: alarm.over ? Math.max(alarm.over / 1e9, alarm.raised / 1e9) : this.end}));
     this.remarks = moments.remarks.map((remark) => ({...remark, time: remark.first / 1e9,
                                                      last: remark.last / 1e9}));
   }
@@ -68,6 +71,10 @@ export class Moments {
     for (const phase of this.phases) {
       const here = phase.intervals.find((one) => one.begin <= time && time <= one.end);
       if (here) lines.push(this.phaseLine(phase, here));
+    }
+    for (const alarm of this.alarms) {
+      if (alarm.begin - tolerance > time || time > alarm.end + tolerance) continue;
+      lines.push(element('li', {class: 'alarm ' + alarm.severity}, `${alarm.rule}: ${alarm.text}`));
     }
     const near = this.remarks.filter((one) => one.time - tolerance <= time &&
                                               time <= one.last + tolerance);
@@ -85,7 +92,8 @@ export class Moments {
   }
 
   // Behind the lines of a chart: a band for each interval, its name in the strip above if it fits.
-  drawPhases(u) {
+  // `strip`: nothing but that.
+  drawPhases(u, strip = false) {
     const {ctx, bbox} = u;
     const ratio = devicePixelRatio;
     ctx.save();
@@ -100,8 +108,10 @@ export class Moments {
         const right = Math.min(u.valToPos(interval.end, 'x', true), bbox.left + bbox.width);
         if (right < bbox.left || left > bbox.left + bbox.width) continue;
         const width = Math.max(right - left, ratio);
-        ctx.fillStyle = phase.color + '0d';
-        ctx.fillRect(left, bbox.top, width, bbox.height);
+        if (!strip) {
+          ctx.fillStyle = phase.color + '0d';
+          ctx.fillRect(left, bbox.top, width, bbox.height);
+        }
         ctx.fillStyle = phase.color + '59';
         ctx.fillRect(left, top, Math.max(width - ratio, ratio), (STRIP - 1) * ratio);
         const text = ctx.measureText(phase.name).width;
@@ -111,6 +121,21 @@ export class Moments {
         ctx.fillText(phase.name, left + 3 * ratio, top + (STRIP / 2) * ratio);
         labelled = left;
       }
+    }
+    ctx.restore();
+  }
+
+  // Along the top of a chart, as long as an alarm was raised.
+  drawAlarms(u) {
+    const {ctx, bbox} = u;
+    const ratio = devicePixelRatio;
+    ctx.save();
+    for (const alarm of this.alarms) {
+      const left = Math.max(u.valToPos(alarm.begin, 'x', true), bbox.left);
+      const right = Math.min(u.valToPos(alarm.end, 'x', true), bbox.left + bbox.width);
+      if (right < bbox.left || left > bbox.left + bbox.width) continue;
+      ctx.fillStyle = css(ALARM_COLOURS[alarm.severity] ?? '--warn');
+      ctx.fillRect(left, bbox.top, Math.max(right - left, 2 * ratio), 3 * ratio);
     }
     ctx.restore();
   }

@@ -32,24 +32,39 @@ export function seconds(v) {
   if (size < 1) return trim(v * 1e3) + ' ms';
   if (size < 120) return trim(v) + ' s';
   const minutes = Math.round(v / 60);
-  if (size < 7200) return Math.floor(v / 60) + ' min ' + Math.round(v % 60) + ' s';
+  const whole = Math.round(v);
+  if (whole < 7200) return Math.floor(whole / 60) + ' min ' + whole % 60 + ' s';
   return Math.floor(minutes / 60) + ' h ' + (minutes % 60) + ' min';
 }
+
+export const known = (value) => Number.isFinite(value);  // null: it was not measured
+export const percent = (ratio) => `${trim(ratio * 100)} %`;
+
+export function median(values) {
+  if (values.length === 0) return 0;
+  const sorted = [...values].sort((a, b) => a - b);
+  const half = sorted.length >> 1;
+  return sorted.length % 2 ? sorted[half] : (sorted[half - 1] + sorted[half]) / 2;
+}
+
+// Seconds in a second, which are written as percent; of CPU time they are cores.
+export const isShareOfTime = (metric, unit, rate) => unit === 'seconds' && rate && !/cpu_seconds/.test(metric);
 
 // How the values of a metric are written; `rate` if they are changes per second.
 export function formatter(metric, unit, rate) {
   if (unit === 'bytes') return rate ? (v) => bytes(v) + '/s' : bytes;
   if (unit === 'seconds') {
     if (!rate) return seconds;
-    return /cpu_seconds/.test(metric) ? (v) => trim(v) + (v === 1 ? ' core' : ' cores')
-                                      : (v) => trim(v * 100) + ' %';
+    return isShareOfTime(metric, unit, rate) ? (v) => trim(v * 100) + ' %'
+                                             : (v) => trim(v) + (trim(v) === '1' ? ' core' : ' cores');
   }
   if (unit === 'joules' && rate) return (v) => prefixed(v, 'W');
   if (unit === 'bytes_per_second') return (v) => bytes(v) + '/s';
-  const symbol = {hertz: 'Hz', flops_per_second: 'FLOP/s', joules: 'J', watts: 'W'}[unit];
+  // An application names its units as it likes, such as 'constructor'.
+  const symbol = {__proto__: null, hertz: 'Hz', flops_per_second: 'FLOP/s', joules: 'J', watts: 'W'}[unit];
   if (symbol) return (v) => prefixed(v, symbol) + (rate ? '/s' : '');
   if (unit === 'celsius') return (v) => trim(v) + ' °C';
-  if (unit === 'ratio') return (v) => trim(v * 100) + ' %';
+  if (unit === 'ratio' || (unit === '1' && !rate && /_ratio$/.test(metric))) return (v) => trim(v * 100) + ' %';
   const name = unit === '1' || unit === '' ? '' : ' ' + unit;
   return (v) => count(v) + name + (rate ? '/s' : '');
 }
@@ -59,12 +74,6 @@ export function figureValue(figure) {
   if (figure.value === null) return 'n/a';
   const unit = figure.unit === '1' || figure.unit === '' ? '' : ' ' + figure.unit;
   return String(Number(figure.value.toPrecision(6))) + unit;
-}
-
-export function clock(time) {
-  return time ? new Date(time * 1000).toLocaleString([], {dateStyle: 'medium', timeStyle: 'medium',
-                                                           hour12: false})
-              : '';
 }
 
 // The marks of a time axis: dates when they are days apart, seconds when they are less than minutes.

@@ -3,6 +3,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
+#include <iterator>
+
 #include "web/route/route.h"
 
 namespace sonde::web {
@@ -28,24 +31,31 @@ Nanos BuiltAt() {
   return time;
 }
 
-void GetPage(const Context&, const Request& request, Reply reply) {
-  const std::string_view name =
-      request.path == "/" ? "index.html" : std::string_view(request.path).substr(1);
+// nullptr if there is none.
+const Page* FindPage(std::string_view path) {
+  const std::string_view name = path == "/" ? "index.html" : path.substr(1);
   for (const Page& page : Pages()) {
-    if (page.name != name) continue;
-    Response response;
-    response.content_type = ContentType(name);
-    response.body = page.content;
-    response.etag = page.etag;
-    response.last_modified = BuiltAt();
-    response.headers.emplace_back("Content-Security-Policy", kContentPolicy);
-    return reply(std::move(response));
+    if (page.name == name) return &page;
   }
-  reply(ErrorResponse(404, "there is no such page"));
+  return nullptr;
+}
+
+void GetPage(const Context&, const Request& request, Reply reply) {
+  const Page* page = FindPage(request.path);
+  if (page == nullptr) return reply(ErrorResponse(404, "there is no such page"));
+  Response response;
+  response.content_type = ContentType(page->name);
+  response.body = page->content;
+  response.etag = page->etag;
+  response.last_modified = BuiltAt();
+  response.headers.emplace_back("Content-Security-Policy", kContentPolicy);
+  reply(std::move(response));
 }
 
 constexpr RouteDoc kHtml = {
-    .about = "The page for people; once with the token, which goes into a cookie",
+    .about =
+        "The page for people; once with the token, which goes into a cookie. A browser that opens "
+        "it gets it without the token, too: it holds nothing of a step",
     .params = {{"token", "traded for a cookie, by a redirect to the same address without it"}},
     .answer = "text/html",
     .also = 303};
@@ -58,27 +68,83 @@ constexpr Route kRoutes[] = {
     {"/alarms.js", GetPage, nullptr, kScript},
     {"/app.js", GetPage, nullptr, kScript},
     {"/chart.js", GetPage, nullptr, kScript},
-    {"/diff.js", GetPage, nullptr, kScript},
-    {"/diff_chart.js", GetPage, nullptr, kScript},
     {"/dom.js", GetPage, nullptr, kScript},
     {"/facts.js", GetPage, nullptr, kScript},
     {"/histogram.js", GetPage, nullptr, kScript},
     {"/job.js", GetPage, nullptr, kScript},
     {"/lines.js", GetPage, nullptr, kScript},
-    {"/list.js", GetPage, nullptr, kScript},
+    {"/list/filters.js", GetPage, nullptr, kScript},
+    {"/list/list.js", GetPage, nullptr, kScript},
+    {"/list/query.js", GetPage, nullptr, kScript},
+    {"/list/rows.js", GetPage, nullptr, kScript},
+    {"/list/timeline.js", GetPage, nullptr, kScript},
+    {"/list/timeline.css", GetPage, nullptr, kStyle},
     {"/live.js", GetPage, nullptr, kScript},
     {"/metrics.js", GetPage, nullptr, kScript},
     {"/moments.js", GetPage, nullptr, kScript},
     {"/numbers.js", GetPage, nullptr, kScript},
     {"/picks.js", GetPage, nullptr, kScript},
     {"/plot.js", GetPage, nullptr, kScript},
+    {"/save.js", GetPage, nullptr, kScript},
     {"/server.js", GetPage, nullptr, kScript},
     {"/states.js", GetPage, nullptr, kScript},
+    {"/step/budget.js", GetPage, nullptr, kScript},
+    {"/step/calls.js", GetPage, nullptr, kScript},
+    {"/step/colours.js", GetPage, nullptr, kScript},
+    {"/step/controls.js", GetPage, nullptr, kScript},
+    {"/step/energy.js", GetPage, nullptr, kScript},
+    {"/step/heat_svg.js", GetPage, nullptr, kScript},
+    {"/step/heatmap.js", GetPage, nullptr, kScript},
+    {"/step/inside.js", GetPage, nullptr, kScript},
+    {"/step/matrix.js", GetPage, nullptr, kScript},
+    {"/step/members.js", GetPage, nullptr, kScript},
+    {"/step/overview.js", GetPage, nullptr, kScript},
+    {"/step/plot_svg.js", GetPage, nullptr, kScript},
+    {"/step/ranks.js", GetPage, nullptr, kScript},
+    {"/step/roofline.js", GetPage, nullptr, kScript},
+    {"/step/scale.js", GetPage, nullptr, kScript},
+    {"/step/shown.js", GetPage, nullptr, kScript},
+    {"/step/state.js", GetPage, nullptr, kScript},
+    {"/step/tiles.js", GetPage, nullptr, kScript},
+    {"/step/step.css", GetPage, nullptr, kStyle},
     {"/steps.js", GetPage, nullptr, kScript},
     {"/tags.js", GetPage, nullptr, kScript},
     {"/timeline.js", GetPage, nullptr, kScript},
     {"/tip.js", GetPage, nullptr, kScript},
+    {"/when.js", GetPage, nullptr, kScript},
     {"/style.css", GetPage, nullptr, kStyle},
+    {"/alarms/alarms.css", GetPage, nullptr, kStyle},
+    {"/alarms/page.js", GetPage, nullptr, kScript},
+    {"/alarms/rule.js", GetPage, nullptr, kScript},
+    {"/compare/bands.js", GetPage, nullptr, kScript},
+    {"/compare/compare.css", GetPage, nullptr, kStyle},
+    {"/compare/diff.js", GetPage, nullptr, kScript},
+    {"/compare/diff_chart.js", GetPage, nullptr, kScript},
+    {"/compare/many.js", GetPage, nullptr, kScript},
+    {"/compare/parts.js", GetPage, nullptr, kScript},
+    {"/compare/strip.js", GetPage, nullptr, kScript},
+    {"/models/growth.js", GetPage, nullptr, kScript},
+    {"/models/models.css", GetPage, nullptr, kStyle},
+    {"/models/page.js", GetPage, nullptr, kScript},
+    {"/models/periods.js", GetPage, nullptr, kScript},
+    {"/explore/bar.js", GetPage, nullptr, kScript},
+    {"/explore/combo.js", GetPage, nullptr, kScript},
+    {"/explore/explore.css", GetPage, nullptr, kStyle},
+    {"/explore/form.js", GetPage, nullptr, kScript},
+    {"/explore/graph.js", GetPage, nullptr, kScript},
+    {"/explore/lines.js", GetPage, nullptr, kScript},
+    {"/explore/names.js", GetPage, nullptr, kScript},
+    {"/explore/page.js", GetPage, nullptr, kScript},
+    {"/explore/promql.js", GetPage, nullptr, kScript},
+    {"/explore/request.js", GetPage, nullptr, kScript},
+    {"/explore/results.js", GetPage, nullptr, kScript},
+    {"/explore/same.js", GetPage, nullptr, kScript},
+    {"/explore/state.js", GetPage, nullptr, kScript},
+    {"/explore/texts.js", GetPage, nullptr, kScript},
+    {"/tree/cells.js", GetPage, nullptr, kScript},
+    {"/tree/model.js", GetPage, nullptr, kScript},
+    {"/tree/page.js", GetPage, nullptr, kScript},
+    {"/tree/tree.css", GetPage, nullptr, kStyle},
     {"/vendor/uPlot/uPlot.iife.min.js", GetPage, nullptr, kScript},
     {"/vendor/uPlot/uPlot.min.css", GetPage, nullptr, kStyle},
     {"/vendor/uPlot/LICENSE", GetPage, nullptr, kLicense},
@@ -87,5 +153,10 @@ constexpr Route kRoutes[] = {
 }  // namespace
 
 std::span<const Route> PageRoutes() { return kRoutes; }
+
+bool IsPage(std::string_view path) {
+  return std::any_of(std::begin(kRoutes), std::end(kRoutes),
+                     [&](const Route& route) { return route.path == path; });
+}
 
 }  // namespace sonde::web

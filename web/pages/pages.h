@@ -17,6 +17,9 @@ struct Page {
 };
 
 std::span<const Page> Pages();
+// Whether GET of this path gives one of them; "/" is index.html. They are the same for everybody
+// and hold nothing of a step.
+bool IsPage(std::string_view path);
 
 std::span<const Route> PageRoutes();
 

@@ -2,7 +2,9 @@
 
 import {element} from './dom.js';
 
-const MOST = 8;
+const SINGLE = 8;  // runs that are compared one by one; more by how their numbers spread
+const MOST = 100;
+const MOST_LETTERS = 6000;  // of names in an address; filters choose more runs
 
 export class Picks {
   constructor() {
@@ -43,13 +45,16 @@ export class Picks {
     // A list that is read again has new boxes.
     if (this.toFocus) this.toFocus.focus();
     this.toFocus = null;
-    const enough = count >= 2 && count <= MOST;
+    const names = this.names.map(encodeURIComponent).join(',');
+    const fits = count <= MOST && names.length <= MOST_LETTERS;
+    const enough = count >= 2 && fits;
     this.link.textContent = `Compare ${count} runs`;
     this.link.hidden = !enough;
-    if (enough) this.link.href = '#/diff?profiles=' + this.names.map(encodeURIComponent).join(',');
+    if (enough) this.link.href = '#/diff?profiles=' + names;
     this.text.textContent = count === 0 ? 'Tick runs to compare them.'
                             : count === 1 ? 'Tick another run to compare it with this one.'
-                            : count > MOST ? `At most ${MOST} runs can be compared.`
+                            : !fits ? 'These are too many to tick: set filters, and compare all steps that pass them.'
+                            : count > SINGLE ? 'The comparison shows how the numbers of these runs spread.'
                             : 'The first that was ticked is what the others are compared with.';
   }
 }

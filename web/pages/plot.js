@@ -5,6 +5,9 @@ import {css, element} from './dom.js';
 
 // Marks of bytes are at whole ones.
 export const BYTES = Array.from({length: 60}, (_, i) => 2 ** i);
+// Of seconds as well.
+export const TIMES = [0.001, 0.01, 0.1, 1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 14400, 43200,
+                      86400, 7 * 86400];
 
 // One figure's plot. Who derives from it has `figure`, makes `chart` and says its height.
 export class Plot {

@@ -2,7 +2,8 @@
 
 import {element} from './dom.js';
 
-export const stateOf = (name) => element('span', {class: 'state ' + name}, name);
+// Words, and a sign before them whose shape is the state's too.
+export const stateOf = (name) => element('span', {class: 'state ' + name}, name.replaceAll('_', ' '));
 
 export function coverageOf(got, expected) {
   const ratio = expected ? got / expected : 1;

@@ -1,11 +1,13 @@
-// One job with its steps (#/job/ID without a step), from /api/v1/steps.
+// One job with its steps (#/job/ID without a step), from /api/v1/steps: over time, and as a table.
 
 import {$, element, plural, sum} from './dom.js';
+import {timelineOf} from './list/timeline.js';
 import {Picks} from './picks.js';
-import {bytes, clock, seconds} from './numbers.js';
+import {bytes, seconds} from './numbers.js';
 import {getJson} from './server.js';
 import {stateOf} from './states.js';
 import {tagList} from './tags.js';
+import {timeOf} from './when.js';
 
 const COLUMNS = [
   ['', 'pick'], ['Step', ''], ['State', 'state-cell'], ['Name', ''], ['Nodes', 'number'],
@@ -23,9 +25,9 @@ function summaryOf(steps) {
   const cpu = known(steps.map((step) => step.summary.cpu_seconds));
   const memory = known(steps.map((step) => step.summary.memory_peak_bytes.value));
   const facts = [
-    ['Steps', [...states].map(([state, count]) => `${count} ${state}`).join(', ')],
-    ['Name', steps[0].name],
-    ['First start', clock(first / 1e9)],
+    ['Steps', [...states].map(([state, count]) => `${count} ${state.replaceAll('_', ' ')}`).join(', ')],
+    ['Name', steps[0].name || steps[0].title],
+    ['First start', timeOf(first / 1e9)],
     ['First to last', seconds((Math.max(...ends) - first) / 1e9)],
     ['CPU time', cpu.length ? seconds(sum(cpu)) : 'n/a'],
     ['Memory, most', memory.length ? bytes(Math.max(...memory)) : 'n/a'],
@@ -40,8 +42,8 @@ function stepRow(step, picks) {
   const {cpu_seconds: cpu, memory_peak_bytes: memory} = step.summary;
   const cells = [
     picks.box(step.key || id, id, step.state),
-    element('a', {href: '#/job/' + encodeURIComponent(id)}, id), stateOf(step.state), step.name,
-    String(step.nodes), String(step.tasks), clock(step.start / 1e9),
+    element('a', {href: '#/job/' + encodeURIComponent(id)}, id), stateOf(step.state), element('span', {title: step.command}, step.title),
+    String(step.nodes), String(step.tasks), timeOf(step.start / 1e9),
     seconds(Math.max(end - step.start, 0) / 1e9), cpu === null ? '' : seconds(cpu),
     memory.value === null ? '' : bytes(memory.value),
     element('span', {class: 'tags'}, ...tagList(step.tags)),
@@ -58,15 +60,20 @@ export async function showSteps(view, id) {
   document.title = `Job ${id} · Sonde`;
   $('crumb').textContent = `Job ${id}`;
   const picks = view.picks || (view.picks = new Picks());
-  const head = COLUMNS.map(([name, kind]) => element('th', {scope: 'col', class: kind}, name));
+  const head = COLUMNS.map(([name, kind]) => element('th', {scope: 'col', class: kind},
+      name || element('span', {class: 'sr-only'}, 'Compare')));
+  const focused = document.activeElement?.dataset.step;
+  const timeline = timelineOf(steps, focused);
   $('view').replaceChildren(
       element('section', {'aria-label': 'Job'},
           element('div', {class: 'title'}, element('h1', {}, `Job ${id}`), plural(steps.length, 'step')),
           summaryOf(steps)),
+      timeline,
       picks.bar(),
       element('div', {class: 'frame'}, element('table', {class: 'jobs'},
           element('thead', {}, element('tr', {}, ...head)),
           element('tbody', {}, ...steps.map((step) => stepRow(step, picks))))));
+  if (focused) timeline.querySelector('[tabindex="0"]').focus();
   picks.update();
   view.running = steps.some((step) => step.state === 'running');
 }

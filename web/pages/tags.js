@@ -3,10 +3,12 @@
 import {element, say} from './dom.js';
 import {changeJson, explain} from './server.js';
 
-const tagText = ([name, value]) => (value ? `${name}=${value}` : name);
+export const tagText = ([name, value]) => (value ? `${name}=${value}` : name);
 
-export const tagList = (tags) => Object.entries(tags).map((tag) =>
-    element('span', {class: 'tag'}, tagText(tag)));
+// Each leads to the list of the steps that have it.
+export const tagList = (tags) => Object.entries(tags).map((tag) => element('a', {
+  class: 'tag', href: '#/?' + new URLSearchParams({tag: tagText(tag)}), title: 'Steps with this tag',
+}, tagText(tag)));
 
 // `changed` is called when the server has done it.
 async function change(method, parameters, body, changed) {

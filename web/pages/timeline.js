@@ -1,10 +1,11 @@
 // The phases of a step one below the other, its remarks below them, and all remarks in words.
 
-import {element, plural} from './dom.js';
+import {element, plural, renew, scrolled} from './dom.js';
 import {ownerText} from './metrics.js';
-import {clock, seconds} from './numbers.js';
+import {seconds} from './numbers.js';
 import {remarkLine} from './moments.js';
 import {hideTip, showTip} from './tip.js';
+import {clock} from './when.js';
 
 const OPEN_REMARKS = 8;  // so many are listed without being asked
 
@@ -17,7 +18,7 @@ export class Timeline {
     this.section = element('section', {'aria-label': 'Phases and remarks'},
         element('h2', {}, 'Phases and remarks'),
         element('div', {class: 'frame timeline'}, this.rows,
-                element('div', {class: 'lanes'}, this.remarks, this.axis)), this.list);
+                scrolled('Lanes', {class: 'lanes'}, this.remarks, this.axis)), this.list);
   }
 
   draw(moments) {
@@ -110,9 +111,10 @@ export class Timeline {
         element('td', {class: 'owner'}, ownerText(remark.by).trim())));
     const head = [['After', 'number'], ['Remark', 'wide-cell'], ['Times', 'number'],
                   ['First by', '']];
-    this.list.replaceChildren(
+    renew(
+        this.list,
         element('summary', {}, plural(moments.remarks.length, 'remark')),
-        element('div', {class: 'frame remarks'}, element('table', {},
+        scrolled('Table of remarks', {class: 'frame remarks'}, element('table', {},
             element('thead', {}, element('tr', {}, ...head.map(([name, kind]) =>
                 element('th', {scope: 'col', class: kind}, name)))),
             element('tbody', {}, ...rows))));

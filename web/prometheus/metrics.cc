@@ -78,7 +78,7 @@ Task<Result<std::vector<Profile>>> AskedSteps(const Context& context, const std:
 Task<Response> GetNodes(const Context& context, std::vector<Profile> steps, std::string host,
                         ExpositionFormat format) {
   const Result<NodeValues> asked = NodeValues::Make(std::move(steps), host, context.clock->Now());
-  if (!asked.ok()) co_return ProxyError(asked.status());
+  if (!asked.ok()) co_return ErrorResponse(asked.status());
   const Result<Answers> answers = co_await Gather(context, asked->specs());
   if (!answers.ok()) co_return ErrorResponse(answers.status());
   std::map<std::string, Nanos> began;
@@ -104,9 +104,10 @@ std::optional<Response> Together(std::vector<Response>& answers) {
   }
   constexpr size_t kMaxBytes = 64u << 20;
   if (bytes > kMaxBytes) {
-    return ProxyError({Code::kLimit, fmt::format("the nodes of {} steps have {} bytes of metrics, "
-                                                 "more than {}: name a job",
-                                                 answers.size(), bytes, kMaxBytes)});
+    return ErrorResponse(
+        {Code::kLimit, fmt::format("the nodes of {} steps have {} bytes of metrics, "
+                                   "more than {}: name a job",
+                                   answers.size(), bytes, kMaxBytes)});
   }
   std::optional<std::string> merged = MergeExpositions(texts);
   if (!merged) return std::nullopt;
@@ -124,6 +125,7 @@ Task<std::optional<Response>> ForwardNodes(const Context& context, const Request
                                [](const Profile& step) { return step.job.end == 0; });
   if (steps.empty() || !run) co_return std::nullopt;
   Request each = request;
+  each.waits_for_others = true;
   // A head has one step, and an error cannot be merged with the texts of others.
   if (steps.size() > 1) each.target = "/metrics?scope=node";
   using Forwarded = std::optional<Response>;
@@ -154,11 +156,11 @@ Task<Response> GetMetrics(const Context& context, const Request& request) {
   const std::string* job = request.Param("job");
   const std::string* scope = request.Param("scope");
   if (scope != nullptr && *scope != "node" && *scope != "job") {
-    co_return ProxyError({Code::kInvalid, "scope: expected job or node"});
+    co_return ErrorResponse({Code::kInvalid, "scope: expected job or node"});
   }
   const auto node = job == nullptr ? std::nullopt : NodeOfJob(*job);
   Result<std::vector<Profile>> steps = co_await AskedSteps(context, node ? nullptr : job);
-  if (!steps.ok()) co_return ProxyError(steps.status());
+  if (!steps.ok()) co_return ErrorResponse(steps.status());
   if (node || (scope != nullptr && *scope == "node")) {
     // Several steps may use the node, or one of them.
     const bool one_node = node && steps->size() > 1;
@@ -193,7 +195,7 @@ Task<Response> GetDiscovery(const Context& context, const Request& request) {
   json.BeginArray();
   for (const JobDescription& job : *steps) {
     json.BeginObject().Key("targets").BeginArray().Value(request.host).EndArray();
-    json.Key("labels").BeginObject().Field("__metrics_path__", "/metrics");
+    json.Key("labels").BeginObject().Field("__metrics_path__", request.prefix + "/metrics");
     json.Field("__param_job", job.id.ToString());
     if (scope != nullptr) json.Field("__param_scope", *scope);
     json.Field("__meta_sonde_job", job.id.ToString()).Field("__meta_sonde_name", job.name);

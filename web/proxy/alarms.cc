@@ -1,14 +1,18 @@
 // /alarms, /alarms/list, /alarms/add, /alarms/del: the alarm rules of a running step, in the shapes
 // of metric-proxy. The target "main", or no target, means the only step that runs here; if several
-// run, all are listed, each under its name.
+// run, all are listed, each under its name. The target "Node: NAME" is that node of the step.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "profiles/json/writer.h"
 #include "series/alarm/text.h"
 #include "web/http/json_input.h"
+#include "web/proxy/all_steps.h"
+#include "web/proxy/each_step.h"
 #include "web/proxy/routes.h"
 #include "web/route/waiting.h"
 #include "web/source/running_step.h"
@@ -71,7 +75,55 @@ Result<std::string> RuleText(const AlarmFields& fields) {
                   R"(expected {"name": ..., "target": "main", "metric": ..., "operation": ">", )"
                   R"("value": 33}, or {"name": ..., "rule": "METRIC > 33 for 5s"})");
   }
-  return fields.metric + " " + fields.operation + " " + fields.value;
+  std::string metric = fields.metric;
+  if (const std::optional<std::string> node = NodeOfJob(fields.target)) {
+    const std::string host = fmt::format("host=\"{}\"", *node);
+    if (metric.ends_with('}')) {
+      metric.insert(metric.size() - 1, (metric.ends_with("{}") ? "" : ",") + host);
+    } else {
+      metric += "{" + host + "}";
+    }
+  }
+  return metric + " " + fields.operation + " " + fields.value;
+}
+
+// The running step that a target means: of a node, the one that runs there.
+Task<Result<JobStep>> StepOf(const Context& context, std::string target) {
+  const std::optional<std::string> node = NodeOfJob(target);
+  if (!node) co_return co_await RunningStep(*context.history, target);
+  const Result<std::vector<Profile>> running = co_await RunningProfiles(*context.history);
+  if (!running.ok()) co_return running.status();
+  std::vector<JobStep> there;
+  for (const Profile& step : *running) {
+    const bool has = std::any_of(step.job.nodes.begin(), step.job.nodes.end(),
+                                 [&](const NodeInfo& one) { return one.host == *node; });
+    if (has) there.push_back(step.job.id);
+  }
+  if (there.size() == 1) co_return there.front();
+  if (there.empty()) {
+    co_return Status(Code::kNotFound, fmt::format("no step runs on a node '{}'", *node));
+  }
+  co_return Status(Code::kInvalid,
+                   fmt::format("several steps run on {}: name one as the target, and the node in a "
+                               "rule, as in METRIC{{host={}}} > 33",
+                               *node, *node));
+}
+
+// Whoever writes a rule knows what it is about, and may mean a metric that is yet to come. A client
+// of metric-proxy's that names an unknown metric is told, as there.
+Task<Status> CheckMetric(const Context& context, const AlarmFields& fields,
+                         const alarms::Rule& rule) {
+  if (!fields.rule.empty()) co_return Status();
+  const std::string& metric = rule.conditions.front().metric;
+  const Result<std::vector<Series>> series =
+      co_await Ask(*context.series, &StepSeries::ListSeries, std::string_view(metric), size_t{1});
+  if (!series.ok()) co_return series.status();
+  if (!series->empty()) co_return Status();
+  co_return Status(
+      Code::kInvalid,
+      fmt::format("there is no metric '{}' yet; one that is to come can be named in a rule, as in "
+                  R"({{"name": ..., "rule": "{} > 33"}})",
+                  metric, metric));
 }
 
 Response Done(std::string_view operation, const JobStep& id, const std::string& name) {
@@ -84,37 +136,40 @@ Response Done(std::string_view operation, const JobStep& id, const std::string& 
 
 Task<Response> Add(const Context& context, const Request& request) {
   const Result<AlarmFields> fields = AlarmFieldsOf(request);
-  if (!fields.ok()) co_return ProxyError(fields.status());
+  if (!fields.ok()) co_return ErrorResponse(fields.status());
   const Result<std::string> text = RuleText(*fields);
-  if (!text.ok()) co_return ProxyError(text.status());
+  if (!text.ok()) co_return ErrorResponse(text.status());
   const Result<alarms::Rule> rule = alarms::ParseRule(fields->name, *text);
-  if (!rule.ok()) co_return ProxyError(rule.status());
-  const Result<JobStep> id = co_await RunningStep(*context.history, fields->target);
-  if (!id.ok()) co_return ProxyError(id.status());
+  if (!rule.ok()) co_return ErrorResponse(rule.status());
+  const Result<JobStep> id = co_await StepOf(context, fields->target);
+  if (!id.ok()) co_return ErrorResponse(id.status());
   std::optional<Response> forwarded =
       co_await Ask(*context.control, &StepControl::Forward, *id, request);
   if (forwarded) co_return *std::move(forwarded);
+  if (const Status known = co_await CheckMetric(context, *fields, *rule); !known.ok()) {
+    co_return ErrorResponse(known);
+  }
   Status added = context.control->AddAlarm(*id, *rule);
   // The name is taken: the request has to change.
   if (added.code() == Code::kBusy) added = {Code::kInvalid, std::string(added.message())};
-  if (!added.ok()) co_return ProxyError(added);
+  if (!added.ok()) co_return ErrorResponse(added);
   co_return Done("add", *id, fields->name);
 }
 
 Task<Response> Delete(const Context& context, const Request& request) {
   const Result<AlarmFields> fields = AlarmFieldsOf(request);
-  if (!fields.ok()) co_return ProxyError(fields.status());
+  if (!fields.ok()) co_return ErrorResponse(fields.status());
   if (fields->name.empty()) {
-    co_return ProxyError({Code::kInvalid, "the name of the alarm is needed"});
+    co_return ErrorResponse({Code::kInvalid, "the name of the alarm is needed"});
   }
   const std::string& target = fields->targetjob.empty() ? fields->target : fields->targetjob;
-  const Result<JobStep> id = co_await RunningStep(*context.history, target);
-  if (!id.ok()) co_return ProxyError(id.status());
+  const Result<JobStep> id = co_await StepOf(context, target);
+  if (!id.ok()) co_return ErrorResponse(id.status());
   std::optional<Response> forwarded =
       co_await Ask(*context.control, &StepControl::Forward, *id, request);
   if (forwarded) co_return *std::move(forwarded);
   const Status removed = context.control->RemoveAlarm(*id, fields->name);
-  if (!removed.ok()) co_return ProxyError(removed);
+  if (!removed.ok()) co_return ErrorResponse(removed);
   co_return Done("del", *id, fields->name);
 }
 
@@ -168,56 +223,53 @@ void WriteAlarm(const AlarmState& alarm, JsonWriter& json) {
   json.EndObject();
 }
 
-// {"TARGET": [...]} for a step that runs here.
+// {"TARGET": [...]} for a step that runs here; main has its nodes beside it.
 Response OfStep(const StepControl& control, const JobStep& id, const std::string& target,
                 bool active_only) {
   const Result<std::vector<AlarmState>> alarms = control.Alarms(id);
-  if (!alarms.ok()) return ProxyError(alarms.status());
+  if (!alarms.ok()) return ErrorResponse(alarms.status());
+  std::map<std::string, std::vector<const AlarmState*>> targets = {{target, {}}};
+  for (const AlarmState& alarm : *alarms) {
+    if (active_only && !alarm.state.raised) continue;
+    const std::string* host = alarm.state.rule.conditions.front().tags.Find(alarms::kHostTag);
+    const bool of_node = host != nullptr && target == kMainJob;
+    targets[of_node ? std::string(kNodeJob) + *host : target].push_back(&alarm);
+  }
   Response response;
   JsonWriter json(response.body);
-  json.BeginObject().Key(target).BeginArray();
-  for (const AlarmState& alarm : *alarms) {
-    if (alarm.state.raised || !active_only) WriteAlarm(alarm, json);
+  json.BeginObject();
+  for (const auto& [name, list] : targets) {
+    json.Key(name).BeginArray();
+    for (const AlarmState* alarm : list) WriteAlarm(*alarm, json);
+    json.EndArray();
   }
-  json.EndArray().EndObject();
+  json.EndObject();
   return response;
 }
 
 // The merged answers of several steps; a step without an answer is left out.
 Task<Response> OfAll(const Context& context, const Request& request,
                      const std::vector<JobDescription>& steps, bool active_only) {
-  using Forwarded = std::optional<Response>;
-  std::vector<Forwarded> answers = co_await AskEach<Forwarded>(
-      steps.size(), [&](size_t i, StepControl::ForwardCallback callback) {
-        Request one;
-        const std::string target = request.path + "?job=" + steps[i].id.ToString();
-        if (!ParseTarget(target, one).ok()) one.path = request.path;
-        context.control->Forward(steps[i].id, one, std::move(callback));
-      });
-  std::string all;
-  for (size_t i = 0; i < steps.size(); ++i) {
-    const JobStep& id = steps[i].id;
-    if (!answers[i]) answers[i] = OfStep(*context.control, id, id.ToString(), active_only);
-    const std::string& one = answers[i]->body;
-    if (answers[i]->status == 200 && one.size() > 2 && one.front() == '{' && one.back() == '}') {
-      all += (all.empty() ? "" : ",") + one.substr(1, one.size() - 2);
-    }
+  std::vector<JobStep> ids;
+  for (const JobDescription& step : steps) ids.push_back(step.id);
+  std::vector<std::optional<Response>> answers = co_await ForwardToEach(context, request.path, ids);
+  for (size_t i = 0; i < ids.size(); ++i) {
+    if (answers[i]) continue;
+    answers[i] = OfStep(*context.control, ids[i], ids[i].ToString(), active_only);
   }
-  Response response;
-  response.body = "{" + all + "}";
-  co_return response;
+  co_return Together(answers, "{}");
 }
 
 Task<Response> Write(const Context& context, const Request& request, bool active_only) {
   const std::string* target = request.Param("job");
   if (target == nullptr || *target == kMainJob) {
     const Result<std::vector<JobDescription>> steps = co_await RunningSteps(*context.history);
-    if (!steps.ok()) co_return ProxyError(steps.status());
+    if (!steps.ok()) co_return ErrorResponse(steps.status());
     if (steps->size() > 1) co_return co_await OfAll(context, request, *steps, active_only);
   }
   const std::string name = target == nullptr ? std::string(kMainJob) : *target;
   const Result<JobStep> id = co_await RunningStep(*context.history, name);
-  if (!id.ok()) co_return ProxyError(id.status());
+  if (!id.ok()) co_return ErrorResponse(id.status());
   std::optional<Response> forwarded =
       co_await Ask(*context.control, &StepControl::Forward, *id, request);
   if (forwarded) co_return *std::move(forwarded);
@@ -258,7 +310,7 @@ constexpr Route kAlarmsRoutes[] = {
      Waits<Add>,
      {.about = "Watches an alarm rule",
       .params = {{"name", "of the rule", kText, true},
-                 {"target", "the step; main is the only one that runs here"},
+                 {"target", "the step, or Node: NAME; main is the only one that runs here"},
                  {"rule", "the rule as text: METRIC > 33 for 5s"},
                  {"metric", "or its parts: the metric"},
                  {"operation", "> >= < <= = or !="},
@@ -273,7 +325,7 @@ constexpr Route kAlarmsRoutes[] = {
      Waits<Delete>,
      {.about = "Forgets an alarm rule",
       .params = {{"name", "of the rule", kText, true},
-                 {"targetjob", "the step; main is the only one that runs here"},
+                 {"targetjob", "the step, or Node: NAME; main is the only one that runs here"},
                  {"target", "the same"}},
       .answer = "#Done",
       .body = "#OldAlarm",

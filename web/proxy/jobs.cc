@@ -1,5 +1,9 @@
 // /job/list and /job: the steps and their present numbers, in the shapes of metric-proxy; with its
 // other jobs, "main" and those of the nodes.
+//
+// metric-proxy's jobs run; what has ended is a profile there. Its clients, and a proxy that takes
+// its numbers from here, therefore get the running steps. Who gives a `limit`, which metric-proxy
+// does not know, gets finished steps as well.
 #include <algorithm>
 
 #include "web/proxy/all_steps.h"
@@ -11,10 +15,8 @@
 namespace sonde::web {
 namespace {
 
-constexpr uint64_t kDefaultList = 1000;
 constexpr uint64_t kMaxList = 100'000;
-constexpr uint64_t kDefaultSnapshots = 20;  // each is read from the archive as a whole
-constexpr uint64_t kMaxSnapshots = 1000;
+constexpr uint64_t kMaxSnapshots = 1000;  // each is read from the archive as a whole
 constexpr size_t kMaxListedNodes = 1000;
 constexpr size_t kMaxNodeSnapshots = 64;  // each is asked for
 
@@ -26,12 +28,18 @@ std::vector<std::string> ListedNodes(const Result<std::vector<Profile>>& running
   return nodes;
 }
 
+// The steps that a request means.
+Task<Result<std::vector<JobDescription>>> AskedJobs(const Context& context, const Request& request,
+                                                    uint64_t most) {
+  if (request.Param("limit") == nullptr) co_return co_await RunningSteps(*context.history);
+  const Result<uint64_t> limit = NumberParam(request, "limit", most, 1, most);
+  if (!limit.ok()) co_return limit.status();
+  co_return co_await Ask(*context.history, &StepHistory::Jobs, *limit);
+}
+
 Task<Response> GetJobList(const Context& context, const Request& request) {
-  const Result<uint64_t> limit = NumberParam(request, "limit", kDefaultList, 1, kMaxList);
-  if (!limit.ok()) co_return ProxyError(limit.status());
-  const Result<std::vector<JobDescription>> jobs =
-      co_await Ask(*context.history, &StepHistory::Jobs, *limit);
-  if (!jobs.ok()) co_return ProxyError(jobs.status());
+  const Result<std::vector<JobDescription>> jobs = co_await AskedJobs(context, request, kMaxList);
+  if (!jobs.ok()) co_return ErrorResponse(jobs.status());
   const Result<std::vector<Profile>> running = co_await RunningProfiles(*context.history);
   Response response;
   JsonWriter json(response.body);
@@ -47,13 +55,11 @@ Task<Response> GetJobList(const Context& context, const Request& request) {
 
 // "main", the nodes, then the steps.
 Task<Response> GetSnapshots(const Context& context, const Request& request) {
-  const Result<uint64_t> limit = NumberParam(request, "limit", kDefaultSnapshots, 1, kMaxSnapshots);
-  if (!limit.ok()) co_return ProxyError(limit.status());
   const Result<std::vector<JobDescription>> jobs =
-      co_await Ask(*context.history, &StepHistory::Jobs, *limit);
-  if (!jobs.ok()) co_return ProxyError(jobs.status());
+      co_await AskedJobs(context, request, kMaxSnapshots);
+  if (!jobs.ok()) co_return ErrorResponse(jobs.status());
   Result<std::vector<Profile>> running = co_await RunningProfiles(*context.history);
-  if (!running.ok()) co_return ProxyError(running.status());
+  if (!running.ok()) co_return ErrorResponse(running.status());
   std::vector<Profile> profiles;
   for (const JobDescription& job : *jobs) {
     const auto known = std::find_if(running->begin(), running->end(),
@@ -72,37 +78,38 @@ Task<Response> GetSnapshots(const Context& context, const Request& request) {
   std::vector<Profile> asked;
   if (ask) asked = *std::move(running);
   const Result<NodeValues> made = NodeValues::Make(std::move(asked), "", context.clock->Now());
-  if (!made.ok()) co_return ProxyError(made.status());
+  if (!made.ok()) co_return ErrorResponse(made.status());
   const Result<Answers> answers = co_await Gather(context, made->specs());
   if (!answers.ok()) co_return ErrorResponse(answers.status());
   const std::vector<NodeValues::Value> values = made->Read(*answers);
   Response response;
   JsonWriter json(response.body);
   json.BeginArray();
-  WriteSnapshot(main, json);
+  const Nanos now = context.clock->Now();
+  WriteSnapshot(main, now, json);
   for (size_t i = 0; ask && i < nodes.size(); ++i) {
-    WriteSnapshot(NodeProfile(nodes[i], values), json);
+    WriteSnapshot(NodeProfile(nodes[i], values), now, json);
   }
-  for (const Profile& profile : profiles) WriteSnapshot(profile, json);
+  for (const Profile& profile : profiles) WriteSnapshot(profile, now, json);
   json.EndArray();
   co_return response;
 }
 
 Task<Response> GetNode(const Context& context, std::string host) {
   Result<std::vector<Profile>> running = co_await RunningProfiles(*context.history);
-  if (!running.ok()) co_return ProxyError(running.status());
+  if (!running.ok()) co_return ErrorResponse(running.status());
   const std::vector<std::string> nodes = NodesOf(*running);
   if (std::find(nodes.begin(), nodes.end(), host) == nodes.end()) {
-    co_return ProxyError({Code::kNotFound, "no step runs on a node '" + host + "'"});
+    co_return ErrorResponse({Code::kNotFound, "no step runs on a node '" + host + "'"});
   }
   const Result<NodeValues> asked =
       NodeValues::Make(*std::move(running), host, context.clock->Now());
-  if (!asked.ok()) co_return ProxyError(asked.status());
+  if (!asked.ok()) co_return ErrorResponse(asked.status());
   const Result<Answers> answers = co_await Gather(context, asked->specs());
   if (!answers.ok()) co_return ErrorResponse(answers.status());
   Response response;
   JsonWriter json(response.body);
-  WriteSnapshot(NodeProfile(host, asked->Read(*answers)), json);
+  WriteSnapshot(NodeProfile(host, asked->Read(*answers)), context.clock->Now(), json);
   co_return response;
 }
 
@@ -117,10 +124,10 @@ Task<Response> GetJob(const Context& context, const Request& request) {
   } else {
     profile = co_await Ask(*context.history, &StepHistory::GetProfile, JobStep::Parse(*job));
   }
-  if (!profile.ok()) co_return ProxyError(profile.status());
+  if (!profile.ok()) co_return ErrorResponse(profile.status());
   Response response;
   JsonWriter json(response.body);
-  WriteSnapshot(*profile, json);
+  WriteSnapshot(*profile, context.clock->Now(), json);
   MarkFinal(profile->job, response);
   co_return response;
 }
@@ -128,16 +135,19 @@ Task<Response> GetJob(const Context& context, const Request& request) {
 constexpr RouteDoc kJob = {
     .about = "The snapshot of a step, of main or of a node, or without `job` a list of all",
     .params = {{"job", "the step, such as 4711.0; main, or Node: NAME"},
-               {"limit", "how many snapshots at most, 1 to 1000; 20 if absent", kCount}},
+               {"limit",
+                "also the newest finished steps: how many steps, 1 to 1000; running ones are there "
+                "besides",
+                kCount}},
     .answer = R"({"oneOf":[{"$ref":"#/components/schemas/Snapshot"},)"
               R"({"type":"array","items":{"$ref":"#/components/schemas/Snapshot"}}]})",
     .example = "?job=4711.0"};
 
 constexpr RouteDoc kList = {
-    .about = "Descriptions of main, of the nodes that are used and of steps, newest first",
+    .about = "Descriptions of main, of the nodes that are used and of running steps, newest first",
     .params = {{"limit",
-                "how many of the newest steps, 1 to 100000; 1000 if absent; running ones are there "
-                "besides",
+                "also the newest finished steps: how many steps, 1 to 100000; running ones are "
+                "there besides",
                 kCount}},
     .answer = "[#Description]",
     .example = "?limit=5"};

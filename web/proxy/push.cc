@@ -8,8 +8,8 @@
 #include <cmath>
 
 #include "core/text/names.h"
-#include "profiles/json/writer.h"
 #include "web/http/json_input.h"
+#include "web/proxy/operation.h"
 #include "web/proxy/routes.h"
 #include "web/route/waiting.h"
 #include "web/source/running_step.h"
@@ -83,32 +83,25 @@ Result<PushedValue> ValueOf(const PushFields& fields, Kind kind) {
   return value;
 }
 
-Response Done(std::string_view operation) {
-  Response response;
-  JsonWriter out(response.body);
-  out.BeginObject().Field("operation", operation).Field("success", true).EndObject();
-  return response;
-}
-
 Task<Response> Take(const Context& context, const Request& request, Kind kind,
                     std::string_view operation) {
   const Result<PushFields> fields = PushFieldsOf(request);
-  if (!fields.ok()) co_return ProxyError(fields.status());
+  if (!fields.ok()) co_return ErrorResponse(fields.status());
   const Result<PushedValue> value = ValueOf(*fields, kind);
-  if (!value.ok()) co_return ProxyError(value.status());
+  if (!value.ok()) co_return ErrorResponse(value.status());
   JobStep id;
   // The store has no steps.
   if (context.sink == nullptr) {
     const Result<JobStep> step = co_await RunningStep(*context.history, fields->job);
-    if (!step.ok()) co_return ProxyError(step.status());
+    if (!step.ok()) co_return ErrorResponse(step.status());
     id = *step;
     std::optional<Response> forwarded =
         co_await Ask(*context.control, &StepControl::Forward, id, request);
     if (forwarded) co_return *std::move(forwarded);
   }
   const Status pushed = context.control->Push(id, *value);
-  if (!pushed.ok()) co_return ProxyError(pushed);
-  co_return Done(operation);
+  if (!pushed.ok()) co_return ErrorResponse(pushed);
+  co_return Success(operation);
 }
 
 Task<Response> Set(const Context& context, const Request& request) {

@@ -1,5 +1,6 @@
-// /queue/list: the user's jobs in the queue, from squeue(1), in the shape of metric-proxy: {"jobs":
-// {"JOBID": {"COLUMN": value, ...}}}.
+// /queue/list, in the shape of metric-proxy: {"jobs": {"JOBID": {"COLUMN": value, ...}}}.
+#include "web/proxy/queue.h"
+
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 #include <map>
 
+#include "core/text/split.h"
 #include "profiles/json/writer.h"
 #include "web/proxy/routes.h"
 #include "web/source/running_step.h"
@@ -65,31 +67,29 @@ Result<std::string> RunSqueue() {
   return out;
 }
 
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const size_t at = text.find(separator);
-    parts.push_back(text.substr(0, at));
-    if (at == std::string_view::npos) return parts;
-    text.remove_prefix(at + 1);
-  }
-}
+// The rows of squeue's table: by column, whose names come more than once. Leaves out a line without
+// as many columns as the header: one of its names contains the separator.
+using Row = std::map<std::string_view, std::string_view>;
 
-// Leaves out a line without as many columns as the header: one of its names contains the separator.
-// The columns' names come more than once.
-void WriteQueue(std::string_view table, JsonWriter& json) {
+std::vector<Row> RowsOf(std::string_view table) {
   std::vector<std::string_view> lines = Split(table, '\n');
   const std::vector<std::string_view> header = Split(lines.front(), '|');
-  json.BeginObject().Key("jobs").BeginObject();
+  std::vector<Row> rows;
   for (size_t i = 1; i < lines.size(); ++i) {
     const std::vector<std::string_view> values = Split(lines[i], '|');
     if (values.size() != header.size()) continue;
-    std::map<std::string_view, std::string_view> job;
-    for (size_t c = 0; c < header.size(); ++c) job[header[c]] = values[c];
-    const auto id = job.find("JOBID");
-    if (id == job.end()) continue;
-    json.Key(id->second).BeginObject();
-    for (const auto& [column, value] : job) json.Field(column, value);
+    Row row;
+    for (size_t c = 0; c < header.size(); ++c) row[header[c]] = values[c];
+    if (row.contains("JOBID")) rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+void WriteQueue(std::string_view table, JsonWriter& json) {
+  json.BeginObject().Key("jobs").BeginObject();
+  for (const Row& row : RowsOf(table)) {
+    json.Key(row.at("JOBID")).BeginObject();
+    for (const auto& [column, value] : row) json.Field(column, value);
     json.EndObject();
   }
   json.EndObject().EndObject();
@@ -97,7 +97,7 @@ void WriteQueue(std::string_view table, JsonWriter& json) {
 
 void GetQueue(const Context&, const Request&, Reply reply) {
   const Result<std::string> table = RunSqueue();
-  if (!table.ok()) return reply(ProxyError(table.status()));
+  if (!table.ok()) return reply(ErrorResponse(table.status()));
   Response response;
   JsonWriter json(response.body);
   WriteQueue(*table, json);
@@ -114,6 +114,16 @@ constexpr Route kQueueRoutes[] = {
                 R"("additionalProperties":{"type":"string"}}}},"additionalProperties":false})"}}};
 
 }  // namespace
+
+Result<std::string> QueuedCommand(std::string_view job) {
+  const Result<std::string> table = RunSqueue();
+  if (!table.ok()) return table.status();
+  for (const Row& row : RowsOf(*table)) {
+    const auto command = row.find("COMMAND");
+    if (row.at("JOBID") == job && command != row.end()) return std::string(command->second);
+  }
+  return Status(Code::kNotFound, "no job " + std::string(job) + " of yours is in the queue");
+}
 
 std::span<const Route> QueueRoutes() { return kQueueRoutes; }
 

@@ -1,7 +1,10 @@
 #include "web/proxy/snapshot.h"
 
+#include <cmath>
+
 #include "core/text/hostlist.h"
 #include "web/http/negotiation.h"
+#include "web/proxy/runs.h"
 
 namespace sonde::web {
 namespace {
@@ -16,25 +19,37 @@ std::string NodeList(const JobDescription& job) {
 // metric-proxy keeps values of a gauge from which a reader computes its mean, total / hits: here
 // the mean over ticks of the step's number.
 void WriteGauge(const FootprintEntry& entry, JsonWriter& json) {
-  json.Key("Gauge").BeginObject();
+  json.BeginObject().Key("Gauge").BeginObject();
   json.Field("min", entry.min).Field("max", entry.max);
   json.Field("hits", entry.ticks);
   json.Field("total", entry.mean * static_cast<double>(entry.ticks));
-  json.EndObject();
+  json.EndObject().EndObject();
 }
 
-void WriteCounter(const FootprintEntry& entry, JsonWriter& json) {
+bool HasNumber(const FootprintEntry& entry) {
+  if (IsCounting(entry.series.metric.type)) return std::isfinite(entry.last);
+  return std::isfinite(entry.mean) && std::isfinite(entry.min) && std::isfinite(entry.max);
+}
+
+void WriteEntry(const FootprintEntry& entry, Nanos time, JsonWriter& json) {
   const Metric& metric = entry.series.metric;
   json.BeginObject();
   json.Field("name", SeriesName(metric.name, entry.series.tags));
   json.Field("doc", metric.help);
-  json.Key("ctype").BeginObject();
-  if (!IsCounting(metric.type)) {
-    WriteGauge(entry, json);
+  json.Key("ctype");
+  if (IsCounting(metric.type)) {
+    WriteCounter(time, entry.last, json);
   } else {
-    json.Key("Counter").BeginObject().Field("value", entry.last).EndObject();
+    WriteGauge(entry, json);
   }
-  json.EndObject().EndObject();
+  json.EndObject();
+}
+
+void WriteWalltime(const JobDescription& job, JsonWriter& json) {
+  json.BeginObject().Field("name", kWalltime).Field("doc", "Duration of the step in seconds.");
+  json.Key("ctype");
+  WriteCounter(job.end, WalltimeOf(job), json);
+  json.EndObject();
 }
 
 }  // namespace
@@ -73,12 +88,24 @@ void MarkFinal(const JobDescription& job, Response& response) {
   response.last_modified = job.end;
 }
 
-void WriteSnapshot(const Profile& profile, JsonWriter& json) {
+void WriteCounter(Nanos time, double value, JsonWriter& json) {
+  json.BeginObject().Key("Counter").BeginObject();
+  json.Field("ts", time / kMicrosecond).Field("value", value);
+  json.EndObject().EndObject();
+}
+
+void WriteSnapshot(const Profile& profile, Nanos now, JsonWriter& json) {
   json.BeginObject();
   json.Key("desc");
   WriteDescription(profile.job, json);
   json.Key("counters").BeginArray();
-  for (const FootprintEntry& entry : profile.footprint) WriteCounter(entry, json);
+  const Nanos time = profile.job.end != 0 ? profile.job.end : now;
+  bool has_walltime = false;  // of the application's own
+  for (const FootprintEntry& entry : profile.footprint) {
+    has_walltime = has_walltime || entry.series.metric.name == kWalltime;
+    if (HasNumber(entry)) WriteEntry(entry, time, json);
+  }
+  if (profile.job.end != 0 && !has_walltime) WriteWalltime(profile.job, json);
   json.EndArray().EndObject();
 }
 

@@ -14,8 +14,13 @@ namespace sonde::web {
 // "end_time", ...}: times in whole seconds, end_time 0 while it runs, size in tasks.
 void WriteDescription(const JobDescription& job, JsonWriter& json);
 
-// {"desc": ..., "counters": [{"name", "doc", "ctype"}]}
-void WriteSnapshot(const Profile& profile, JsonWriter& json);
+// {"desc": ..., "counters": [{"name", "doc", "ctype"}]}. `now`: the time of a running step's
+// counters. A metric without a number is left out: metric-proxy reads no null. A finished step has
+// its kWalltime (runs.h) besides.
+void WriteSnapshot(const Profile& profile, Nanos now, JsonWriter& json);
+
+// {"Counter": {"ts", "value"}}: ts in whole microseconds since 1970.
+void WriteCounter(Nanos time, double value, JsonWriter& json);
 
 // A client that has a finished step's answer need not get it again: gives the answer, which has its
 // body, an ETag and a date.

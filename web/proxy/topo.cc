@@ -1,6 +1,8 @@
 // /topo: which daemon sends to which, in metric-proxy's form: pairs of parent and child.
 //
-// The root is the head, "HOST:head". With several steps each name begins with its step.
+// The root is the head, "HOST:head". With several steps each name begins with its step,
+// "4711.0/n1": with no character that the diagrams of metric-proxy's page (by mermaid 10) cannot
+// have in a name.
 #include <utility>
 
 #include "profiles/json/writer.h"
@@ -16,14 +18,14 @@ using Edges = Result<std::vector<TreeEdge>>;
 // Without nodes there is one pair, of the server itself, as in metric-proxy.
 Response Write(const std::vector<JobStep>& steps, const std::vector<Edges>& trees) {
   const bool one = steps.size() == 1;
-  if (one && !trees[0].ok()) return ProxyError(trees[0].status());
+  if (one && !trees[0].ok()) return ErrorResponse(trees[0].status());
   Response response;
   JsonWriter json(response.body);
   json.BeginArray();
   size_t pairs = 0;
   for (size_t i = 0; i < steps.size(); ++i) {
     if (!trees[i].ok()) continue;
-    const std::string prefix = one ? "" : steps[i].ToString() + "@";
+    const std::string prefix = one ? "" : steps[i].ToString() + "/";
     for (const TreeEdge& edge : *trees[i]) {
       json.BeginArray().Value(prefix + edge.parent).Value(prefix + edge.child).EndArray();
       ++pairs;
@@ -41,7 +43,7 @@ Task<Response> GetTopology(const Context& context, const Request& request) {
     steps.push_back(JobStep::Parse(*job));
   } else {
     const Result<std::vector<JobDescription>> running = co_await RunningSteps(*context.history);
-    if (!running.ok()) co_return ProxyError(running.status());
+    if (!running.ok()) co_return ErrorResponse(running.status());
     for (const JobDescription& step : *running) steps.push_back(step.id);
   }
   const std::vector<Edges> trees =

@@ -27,6 +27,7 @@ struct Context {
         series(&source),
         control(&source),
         sink(source.sink()),
+        ftio_args(&source.ftio_args()),
         clock(its_clock),
         executor(std::move(threads)),
         nan_null(null_for_nan) {}
@@ -35,9 +36,10 @@ struct Context {
   const StepSeries* series;
   const StepControl* control;
   PointSink* sink;  // nullptr: the server takes no points
+  KeptSettings* ftio_args;
   const Clock* clock;
   Executor executor;
-  bool nan_null;  // OpenTSDB's answers have null for NaN, unless the request says otherwise
+  bool nan_null;  // OpenTSDB's answers have null for NaN and infinity, if the request says nothing
 };
 
 using Handler = void (*)(const Context& context, const Request& request, Reply reply);

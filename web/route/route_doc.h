@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 #include <string_view>
 
 namespace sonde::web {
@@ -37,6 +38,7 @@ struct RouteDoc {
   std::string_view example;       // the text after the path: "?job=4711.0"; a test requests it
   std::string_view example_body;  // of a POST
   int also = 0;                   // a status besides 200 that is no error, without a body
+  std::span<const RouteParam> more_params = {};  // those for which `params` has no room
 };
 
 }  // namespace sonde::web

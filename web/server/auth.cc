@@ -1,13 +1,15 @@
 #include "web/server/auth.h"
 
 #include <fmt/core.h>
-#include <nettle/base64.h>
 #include <nettle/memops.h>
 #include <nettle/sha2.h>
 
 #include <algorithm>
 #include <cctype>
 #include <utility>
+
+#include "web/http/credentials.h"
+#include "web/pages/pages.h"
 
 namespace sonde::web {
 namespace {
@@ -36,40 +38,22 @@ std::string_view FindCookie(std::string_view header, std::string_view name) {
   return {};
 }
 
-// The text after the scheme, given in lower case with its blank; empty for another scheme.
-std::string_view Credentials(std::string_view header, std::string_view scheme) {
-  const bool same = header.size() > scheme.size() &&
-                    std::equal(scheme.begin(), scheme.end(), header.begin(), [](char a, char b) {
-                      return a == std::tolower(static_cast<unsigned char>(b));
-                    });
-  return same ? header.substr(scheme.size()) : std::string_view{};
-}
-
-// "" for a text that is not base64, or too long for a token.
-std::string FromBase64(std::string_view text) {
-  constexpr size_t kMost = 1024;
-  if (text.empty() || text.size() > kMost) return {};
-  base64_decode_ctx state;
-  base64_decode_init(&state);
-  std::string out(BASE64_DECODE_LENGTH(text.size()), '\0');
-  size_t size = out.size();
-  if (base64_decode_update(&state, &size, reinterpret_cast<uint8_t*>(out.data()), text.size(),
-                           text.data()) == 0 ||
-      base64_decode_final(&state) == 0) {
-    return {};
-  }
-  out.resize(size);
-  return out;
-}
-
 std::string Password(std::string_view header) {
-  const std::string pair = FromBase64(Credentials(header, "basic "));
+  const std::string pair = BasicPair(header);
   const size_t colon = pair.find(':');
   return colon == std::string::npos ? std::string() : pair.substr(colon + 1);
 }
 
 bool IsOtherOrigin(const Request& request) {
   return request.fetch_site == "cross-site" || request.fetch_site == "same-site";
+}
+
+// What a browser opens at the top of a tab, and what the page opened so loads. Frames are others.
+bool IsPageOpened(const Request& request) {
+  if (request.path == "/") {
+    return request.fetch_mode == "navigate" && request.fetch_dest == "document";
+  }
+  return request.fetch_site == "same-origin" && IsPage(request.path);
 }
 
 std::string Escape(std::string_view text) {
@@ -94,20 +78,22 @@ bool Auth::IsToken(std::string_view text) const {
 }
 
 Auth::Verdict Auth::Check(const Request& request) const {
-  if (IsToken(Credentials(request.authorization, "bearer "))) return Verdict::kAllowed;
+  if (IsToken(BearerToken(request.authorization))) return Verdict::kAllowed;
   if (IsToken(Password(request.authorization))) return Verdict::kAllowed;
   const bool reading = request.method == Method::kGet || request.method == Method::kHead;
+  const Verdict without = reading && IsPageOpened(request) ? Verdict::kPageOnly : Verdict::kRefused;
   if (const std::string* token = request.Param("token"); token != nullptr && request.path == "/") {
-    return reading && IsToken(*token) ? Verdict::kRedirect : Verdict::kRefused;
+    return reading && IsToken(*token) ? Verdict::kRedirect : without;
   }
   if (!IsOtherOrigin(request) && IsToken(FindCookie(request.cookie, cookie_name_))) {
     return Verdict::kAllowed;
   }
-  return Verdict::kRefused;
+  return without;
 }
 
 Response Auth::Redirect(const Request& request) const {
-  std::string location = "/";
+  // A proxy that the browser asks may have a path of its own in front.
+  std::string location = "./";
   char separator = '?';
   for (const auto& [key, value] : request.params) {
     if (key == "token") continue;
@@ -119,7 +105,7 @@ Response Auth::Redirect(const Request& request) const {
   response.status = 303;
   response.headers.emplace_back("Location", std::move(location));
   response.headers.emplace_back(
-      "Set-Cookie", fmt::format("{}={}; Path=/; HttpOnly; SameSite=Strict", cookie_name_, token_));
+      "Set-Cookie", fmt::format("{}={}; HttpOnly; SameSite=Strict", cookie_name_, token_));
   return response;
 }
 

@@ -46,7 +46,7 @@ class Server {
     std::string token;            // must not be empty
     int threads = 2;
     int niceness = 0;  // added to the process's niceness for threads: where a loop must not wait
-    bool nan_null = false;  // OpenTSDB's answers have null for NaN, not the text "NaN"
+    bool nan_null = false;  // OpenTSDB's answers have null for NaN and infinity, not texts
     std::string cors;       // origins whose pages may ask (web/server/cors.h); "": none
     const Clock* clock = &Clock::System();  // what "now" is in requests
     Limits limits;

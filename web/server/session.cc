@@ -288,6 +288,11 @@ std::optional<Response> HttpSession::TakeHead(size_t length) {
   if (state_.cors.IsPreflight(request_)) return Cors::Preflight();
   const Auth::Verdict verdict = state_.auth.Check(request_);
   if (verdict == Auth::Verdict::kRefused) return Auth::Refuse(request_);
+  if (verdict == Auth::Verdict::kPageOnly) {
+    // As long as it has not shown the token it is a stranger, whose body is not read.
+    if (!parser_->is_done()) return Auth::Refuse(request_);
+    return {};
+  }
   authenticated_ = true;
   if (verdict == Auth::Verdict::kRedirect) return state_.auth.Redirect(request_);
   if (parser_->content_length().value_or(0) > state_.limits.body_bytes) {

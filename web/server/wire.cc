@@ -4,6 +4,7 @@
 #include <sstream>
 
 #include "web/http/negotiation.h"
+#include "web/server/proxy_prefix.h"
 #include "web/server/wire_text.h"
 
 namespace sonde::web {
@@ -58,14 +59,18 @@ Status FromWire(const WireRequest& message, Request& request) {
   request.if_modified_since = Field(message, http::field::if_modified_since);
   request.accept = Field(message, http::field::accept);
   request.host = Field(message, http::field::host);
+  request.prefix = Field(message, kPrefixHeader);
   request.accept_encoding = Field(message, http::field::accept_encoding);
   request.content_type = Field(message, http::field::content_type);
   request.content_encoding = Field(message, http::field::content_encoding);
   request.origin = Field(message, http::field::origin);
   request.preflight = message.count(http::field::access_control_request_method) != 0;
   request.fetch_site = Field(message, "Sec-Fetch-Site");
+  request.fetch_mode = Field(message, "Sec-Fetch-Mode");
+  request.fetch_dest = Field(message, "Sec-Fetch-Dest");
   request.last_event_id = Field(message, "Last-Event-ID");
-  return ParseTarget({message.target().data(), message.target().size()}, request);
+  const std::string_view target{message.target().data(), message.target().size()};
+  return ParseTarget(WithoutProxyPrefix(target), request);
 }
 
 WireResponse ToWire(const Response& response, bool keep_alive) {

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "profiles/json/writer.h"
-
 namespace sonde::web {
 namespace {
 
@@ -35,18 +33,6 @@ Task<std::vector<Result<Profile>>> ProfilesOf(const StepHistory& history,
                                               [&](size_t i, StepHistory::ProfileCallback callback) {
                                                 history.GetProfile(ids[i], std::move(callback));
                                               });
-}
-
-Response ProxyError(const Status& status) {
-  Response response = ErrorResponse(status);
-  std::string body;
-  JsonWriter(body)
-      .BeginObject()
-      .Field("operation", Shortened(status.message()))
-      .Field("success", false);
-  // ErrorResponse has one member, error.
-  response.body = body + "," + response.body.substr(1);
-  return response;
 }
 
 }  // namespace sonde::web

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "core/task.h"
-#include "web/http/http.h"
 #include "web/source/step_history.h"
 
 namespace sonde::web {
@@ -27,9 +26,5 @@ Task<Result<JobStep>> RunningStep(const StepHistory& history, std::string target
 // servers may not answer. An archived profile is read as a whole, so archived ones are asked for
 // one by one.
 Task<std::vector<Result<Profile>>> ProfilesOf(const StepHistory& history, std::vector<JobStep> ids);
-
-// An answer in metric-proxy's form: {"operation": text, "success": ...}; an error has Sonde's
-// member "error" besides.
-Response ProxyError(const Status& status);
 
 }  // namespace sonde::web

@@ -75,12 +75,13 @@ Result<ScrapeTarget> ParseScrapeTarget(std::string_view text) {
 }
 
 Result<Nanos> ParseScrapePeriod(std::string_view text) {
-  const Result<Nanos> period = ParseDuration(text);
+  const bool bare = !text.empty() && std::all_of(text.begin(), text.end(), names::IsDigit);
+  const Result<Nanos> period = ParseDuration(std::string(text) + (bare ? "ms" : ""));
   if (period.ok() && *period >= kMinScrapePeriod && *period <= kMaxScrapePeriod) return period;
   return Status(
       Code::kInvalid,
       fmt::format("'{}' is no period of scrapes: expected a time from 100ms to 1h, such as "
-                  "5 (seconds) or 500ms",
+                  "5s or 500 (milliseconds)",
                   text));
 }
 

@@ -26,7 +26,7 @@ struct ScrapeTarget {
 inline constexpr Nanos kMinScrapePeriod = 100 * kMillisecond;
 inline constexpr Nanos kMaxScrapePeriod = 3600 * kSecond;
 
-// "5", "500ms"; a bare number is seconds.
+// "500ms", "5s"; a bare number is milliseconds, as in metric-proxy.
 Result<Nanos> ParseScrapePeriod(std::string_view text);
 
 // A target as it is sent to a node: URL and milliseconds, with a blank between. kCorrupt for any

@@ -14,6 +14,24 @@ void StepControl::Forward(const JobStep& /*id*/, const Request& /*request*/,
   callback(std::nullopt);
 }
 
+std::string_view ToString(LinkTree::State state) {
+  switch (state) {
+    case LinkTree::State::kConnected:
+      return "connected";
+    case LinkTree::State::kAway:
+      return "away";
+    case LinkTree::State::kLost:
+      return "lost";
+    case LinkTree::State::kLeft:
+      break;
+  }
+  return "left";
+}
+
+void StepControl::Links(const JobStep& id, LinkTreeCallback callback) const {
+  callback(DoesNotRun(id));
+}
+
 void StepControl::Tree(const JobStep& id, TreeCallback callback) const { callback(DoesNotRun(id)); }
 
 Status StepControl::Push(const JobStep& id, const PushedValue& /*value*/) const {
@@ -36,9 +54,32 @@ Status StepControl::RemoveAlarm(const JobStep& id, const std::string& /*name*/) 
   return DoesNotRun(id);
 }
 
-Result<std::string> StepControl::Join(const JobStep& id, const ScrapeTarget& /*target*/,
-                                      const std::string& /*node*/) const {
-  return DoesNotRun(id);
+std::string_view ToString(Exporter::State state) {
+  switch (state) {
+    case Exporter::State::kStarting:
+      return "starting";
+    case Exporter::State::kUp:
+      return "up";
+    case Exporter::State::kDown:
+      return "down";
+    case Exporter::State::kFailed:
+      return "failed";
+  }
+  return "";
+}
+
+void StepControl::Join(const JobStep& id, const ScrapeTarget& /*target*/,
+                       const std::string& /*node*/, JoinCallback callback) const {
+  callback(DoesNotRun(id));
+}
+
+void StepControl::Exporters(const JobStep& id, ExportersCallback callback) const {
+  callback(DoesNotRun(id));
+}
+
+void StepControl::Unjoin(const JobStep& id, const std::string& /*instance*/,
+                         UnjoinCallback callback) const {
+  callback(DoesNotRun(id));
 }
 
 }  // namespace sonde::web

@@ -14,6 +14,7 @@
 #include "core/status.h"
 #include "series/alarm/evaluator.h"
 #include "web/http/http.h"
+#include "web/source/link_tree.h"
 #include "web/source/pushed_value.h"
 #include "web/source/scrape_target.h"
 
@@ -31,6 +32,30 @@ struct TreeEdge {
   std::string child;
 };
 
+// An exporter that a node of a running step scrapes, or could not scrape.
+struct Exporter {
+  enum class State : uint8_t {
+    kStarting,  // not known yet
+    kUp,        // the last scrape succeeded
+    kDown,      // it failed; it is tried again
+    kFailed,    // it is not tried any more
+  };
+  std::string host;  // the node's
+  ScrapeTarget target;
+  State state = State::kStarting;
+  std::string kind;       // "Prometheus" or "Proxy"; "": not known
+  std::string url;        // that is scraped
+  std::string why;        // of kDown and kFailed
+  Nanos last_scrape = 0;  // that succeeded; 0: none did
+};
+std::string_view ToString(Exporter::State state);
+
+// What became of a Join.
+struct JoinedNodes {
+  std::string scraping;  // the nodes that do, as a host list; never empty
+  std::string failed;    // "n2: connection refused", ...; "": no node
+};
+
 class StepControl {
  public:
   virtual ~StepControl() = default;
@@ -43,6 +68,13 @@ class StepControl {
   // The tree of a running step, each node once. kNotFound for a step that does not run.
   using TreeCallback = std::function<void(Result<std::vector<TreeEdge>>)>;
   virtual void Tree(const JobStep& id, TreeCallback callback) const;
+
+  // The same with what is known of each link and node. kNotFound as above.
+  using LinkTreeCallback = std::function<void(Result<LinkTree>)>;
+  virtual void Links(const JobStep& id, LinkTreeCallback callback) const;
+
+  // What the record of a running step here may take, in bytes; 0: not known.
+  virtual uint64_t ProfileLimit() const { return 0; }
 
   // Registers, sets or adds to a metric of the application in a running step, as the application
   // would. kInvalid for a metric that was not registered, kLimit if there are too many.
@@ -59,11 +91,22 @@ class StepControl {
   virtual Status RemoveAlarm(const JobStep& id, const std::string& name) const;
 
   // Nodes of a running step scrape an exporter until the step ends: the named node, all ("*"), or
-  // for "" the node that the target's host names, else the first. Gives their names; the metric
-  // join_up shows whether they could reach it. kNotFound as above, or for a node that the step does
-  // not have.
-  virtual Result<std::string> Join(const JobStep& id, const ScrapeTarget& target,
-                                   const std::string& node) const;
+  // for "" the node that the target's host names, else the first. Calls back when each has tried
+  // it once, after kJoinPatience at the latest. kNotFound as above, or for a node that the step
+  // does not have; kUnavailable if no node could scrape it, and then none goes on. A node may not
+  // have been told at once, and its first try takes up to half of that time.
+  static constexpr Nanos kJoinPatience = 8 * kSecond;
+  using JoinCallback = std::function<void(Result<JoinedNodes>)>;
+  virtual void Join(const JobStep& id, const ScrapeTarget& target, const std::string& node,
+                    JoinCallback callback) const;
+  // The exporters that were joined so. Those that a program of the step joined by itself
+  // (`sonde join`) are not among them.
+  using ExportersCallback = std::function<void(Result<std::vector<Exporter>>)>;
+  virtual void Exporters(const JobStep& id, ExportersCallback callback) const;
+  // No node scrapes the exporter HOST:PORT any more, whatever its path. kNotFound if none did.
+  using UnjoinCallback = std::function<void(Status)>;
+  virtual void Unjoin(const JobStep& id, const std::string& instance,
+                      UnjoinCallback callback) const;
 };
 
 }  // namespace sonde::web

@@ -42,6 +42,7 @@ struct LiveRows {
   struct Row {
     Nanos time = 0;
     std::vector<Reduced> values;  // by `series`
+    bool others = false;          // it may be of other nodes than the row before
   };
   bool running = false;
   Nanos period = kDefaultPeriod;

@@ -12,6 +12,7 @@
 
 #include "core/log.h"
 #include "daemon/collect/read/parse.h"
+#include "series/store/past.h"
 
 namespace sonde::collect {
 namespace {
@@ -54,6 +55,7 @@ AppSource::Counts AppSource::counts() const {
 
 void AppSource::Poll(Nanos now) {
   if (before_ == 0) before_ = now;
+  past_.Begin(now);
   door_.Poll(now);
   Reap(now);
 }
@@ -85,6 +87,7 @@ void AppSource::ReadProcess(AppProcess& process, Nanos now) {
   ReadValues(process, now);
   if (good.ok()) good = ReadHistograms(process);
   if (good.ok()) ReadMoments(process, now);
+  if (good.ok()) good = ReadPast(process, now);
   if (!good.ok()) door_.Drop(process, good);
 }
 
@@ -94,6 +97,7 @@ Status AppSource::FindNew(AppProcess& process) {
   found_.clear();
   const Status status = process.segment->ReadNew(room, found_);
   process.registered += found_.size();
+  if (!function_names_.Translate(found_)) SayMangled();
   for (AppMetric& metric : found_) {
     if (metric.series.metric.level > options_.level) continue;
     metric.series.tags.Set(client::kTaskTag, std::to_string(process.rank));
@@ -123,7 +127,12 @@ void AppSource::Enlist(AppProcess& process, AppMetric metric) {
                            .column = *column,
                            .slot = metric.slot,
                            .last = counter ? 0.0 : kMissing});
-  if (counter) process.counters = std::max(process.counters, metric.slot + 1);
+  if (counter) {
+    process.counters = std::max(process.counters, metric.slot + 1);
+  } else {
+    process.gauges.resize(std::max<size_t>(process.gauges.size(), metric.slot + 1));
+    process.gauges[metric.slot] = column;
+  }
   ++links_;
 }
 
@@ -204,6 +213,62 @@ void AppSource::ReadMoments(AppProcess& process, Nanos now) {
   const bool last = process.state == State::kEnded;
   // By reference: a copy of it would be allocated.
   annotations_.Lose(process.ring.Read(process.mapping->base(), last, std::ref(take)));
+}
+
+Status AppSource::ReadPast(AppProcess& process, Nanos now) {
+  Status status;
+  bool looked = false;  // for what was registered since metrics were looked for
+  std::string why;
+  const auto gauge_of = [&](uint32_t slot) {
+    const bool known = slot < process.gauges.size() && process.gauges[slot];
+    if (!known && !std::exchange(looked, true)) status = FindNew(process);
+    return slot < process.gauges.size() ? process.gauges[slot] : std::nullopt;
+  };
+  const uint64_t lost = process.past.Read(
+      process.mapping->base(), process.state == State::kEnded, [&](const client::PastValue& told) {
+        if (told.slot >= client::kMaxMetrics || !std::isfinite(told.value)) return false;
+        const std::optional<uint32_t> column = gauge_of(told.slot);
+        if (!column) return true;  // it is not recorded at this level
+        const Nanos time = std::min(options_.clock->OfWall(told.time), now);
+        if (const Status kept = KeepPast({time, *column, told.value}); !kept.ok()) {
+          if (why.empty()) why = kept.message();
+        }
+        return true;
+      });
+  if (lost > 0) {
+    why = fmt::format("a process told more than {} between two samples", client::kPastValues);
+  }
+  if (!why.empty() && !std::exchange(said_past_lost_, true)) {
+    notes_.push_back("values of the past are missing: " + why);
+  }
+  return status;
+}
+
+Status AppSource::KeepPast(const PastValue& value) {
+  SONDE_RETURN_IF_ERROR(past_.Check(value));
+  if (!CountPast(value.column)) {
+    return {Code::kLimit, fmt::format("more than {} metrics have some", AppPast::kMaxMetrics)};
+  }
+  past_.Add(value);
+  return {};
+}
+
+// False: there are too many metrics with values of the past.
+bool AppSource::CountPast(uint32_t column) {
+  const std::string& metric = series_[column].metric.name;
+  uint32_t counter = past_.CounterOf(metric);
+  if (counter == AppPast::kNone) {
+    if (!past_.HasRoom()) return false;
+    Series series = PastCounterOf(metric);
+    std::string name = SeriesName(series.metric.name, series.tags);
+    const std::string of = metric;  // series_ may move
+    const std::optional<uint32_t> made = AddColumn(std::move(name), std::move(series), true);
+    if (!made) return false;
+    counter = *made;
+    past_.AddCounter(of, counter);
+  }
+  ++ended_[counter];
+  return true;
 }
 
 // Reads the processes that have ended for the last time and lets go of them and of those that were
@@ -291,6 +356,13 @@ std::optional<uint32_t> AppSource::HistogramOf(const Series& histogram) {
     columns[i] = *column;
   }
   return histograms_.Add(std::move(name), histogram, columns);
+}
+
+void AppSource::SayMangled() {
+  constexpr char kWhy[] =
+      "names of C++ functions stay as the compiler made them: translating them takes too long";
+  log::Warning("application: {}", kWhy);
+  notes_.emplace_back(kWhy);
 }
 
 void AppSource::LeaveOut(const std::string& why) {

@@ -11,7 +11,8 @@
 // that changed last counts. Histograms are recorded as several series (histograms.h). Series
 // stay until the end of the step with their last values.
 //
-// Beside values there are moments, which TakeMoments() hands over.
+// Beside values there are moments, which TakeMoments() hands over, and values of the past, which
+// TakePast() does.
 //
 // Processes are not trusted. One that breaks the layout is dropped with one log line and its values
 // stay as they were last read; the limits below hold for all processes together.
@@ -29,8 +30,10 @@
 #include "core/status.h"
 #include "daemon/collect/app/annotations.h"
 #include "daemon/collect/app/door.h"
+#include "daemon/collect/app/function_names.h"
 #include "daemon/collect/app/histograms.h"
 #include "daemon/collect/app/moments.h"
+#include "daemon/collect/app/past.h"
 #include "daemon/collect/app/process.h"
 #include "daemon/collect/app/segment.h"
 #include "daemon/collect/read/source.h"
@@ -63,6 +66,8 @@ class AppSource final : public Source {
 
   // What was told and observed since the last call, up to the last Sample; each once.
   Moments TakeMoments();
+  // The same of values of the past; their columns are those of series().
+  std::vector<PastValue> TakePast() { return past_.Take(); }
 
   int fd() const { return door_.fd(); }
   void Poll(Nanos now);
@@ -80,18 +85,24 @@ class AppSource final : public Source {
   void ReadValues(AppProcess& process, Nanos now);
   Status ReadHistograms(AppProcess& process);
   void ReadMoments(AppProcess& process, Nanos now);
+  Status ReadPast(AppProcess& process, Nanos now);
+  Status KeepPast(const PastValue& value);
+  bool CountPast(uint32_t column);
   void Reap(Nanos now);
 
   std::optional<uint32_t> Column(Series series);
   std::optional<uint32_t> AddColumn(std::string name, Series series, bool derived);
   std::optional<uint32_t> HistogramOf(const Series& histogram);
   void LeaveOut(const std::string& why);
+  void SayMangled();
   void AddUp();
 
   Options options_;
   AppDoor door_;
   AppHistograms histograms_;
   AppAnnotations annotations_;
+  AppPast past_;
+  FunctionNames function_names_;
   std::unordered_map<std::string, uint32_t> columns_;  // by SeriesName
   std::vector<double> ended_;                          // by column: what ended processes counted
   std::vector<bool> derived_;                          // by column: part of a histogram
@@ -103,6 +114,7 @@ class AppSource final : public Source {
   Nanos before_ = 0;  // the last sample, or the first time that is known
   uint64_t left_out_ = 0;
   bool said_left_out_ = false;
+  bool said_past_lost_ = false;
 };
 
 }  // namespace sonde::collect

@@ -49,13 +49,15 @@ struct AppProcess {
   State state = State::kSilent;
   int rank = 0;
   size_t registered = 0;
-  uint32_t counters = 0;  // highest slot + 1
+  uint32_t counters = 0;                        // highest slot + 1
+  std::vector<std::optional<uint32_t>> gauges;  // by slot, their columns
   std::optional<AppMapping> mapping;
   std::optional<AppSegment> segment;
   std::vector<Link> links;
   std::vector<Histogram> histograms;  // by its own number; those that are not wanted are empty
   AppDistributions distributions;
   AppRing ring;
+  PastReader past;
 };
 
 }  // namespace sonde::collect

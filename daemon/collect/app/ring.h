@@ -1,7 +1,4 @@
-// Reading the ring of moments of one application process (libclient/layout.h).
-//
-// A moment is copied before it is looked at, and taken if it was whole; moments that were
-// overwritten before they could be read are counted by their tickets.
+// The moments of one application process, as its ring has them.
 //
 // Thread safety: none; the daemon's one thread.
 #pragma once
@@ -10,7 +7,7 @@
 #include <functional>
 
 #include "core/annotation.h"
-#include "libclient/layout.h"
+#include "daemon/collect/app/ring_reader.h"
 
 namespace sonde::collect {
 
@@ -24,12 +21,7 @@ class AppRing {
   uint64_t Read(const char* base, bool last, const Take& take);
 
  private:
-  enum class Found : unsigned char { kWhole, kUnfinished, kGone };
-  static Found Copy(const char* base, uint64_t ticket, uint32_t limit, client::Moment& out);
-
-  uint64_t next_ = 0;  // ticket
-  // Tickets below it had their time: a moment of theirs that is still not finished is given up.
-  uint64_t awaited_ = 0;
+  MomentsReader reader_;
 };
 
 }  // namespace sonde::collect

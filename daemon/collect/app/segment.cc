@@ -21,10 +21,6 @@ using client::kMaxAppTags;
 using client::kMaxMetrics;
 using client::Record;
 
-// Of the application's own metrics all gauges have their spread, and of MPI's counters the time in
-// which a rank waits for others.
-constexpr std::string_view kWaiting = "mpi_wait_seconds_total";
-
 Status Corrupt(std::string message) { return {Code::kCorrupt, std::move(message)}; }
 
 Status ReadTags(ByteReader& in, size_t count, Tags& tags) {
@@ -84,6 +80,10 @@ Result<client::Hello> ParseHello(std::string_view packet) {
   return hello;
 }
 
+bool AppHasSpread(MetricType type, std::string_view name) {
+  return type == MetricType::kGauge || name == "mpi_wait_seconds_total";
+}
+
 Result<AppMetric> ParseRecord(std::string_view bytes) {
   Record record;
   if (bytes.size() < sizeof(record)) return Corrupt("a record shorter than its head");
@@ -108,7 +108,7 @@ Result<AppMetric> ParseRecord(std::string_view bytes) {
   m.type = static_cast<MetricType>(record.type);
   m.level = record.level;
   m.reduction = static_cast<Reduction>(record.reduction);
-  m.spread = m.type == MetricType::kGauge || m.name == kWaiting;
+  m.spread = AppHasSpread(m.type, m.name);
   metric.slot = record.slot;
   return metric;
 }

@@ -37,6 +37,10 @@ struct AppMetric {
   uint32_t slot = 0;
 };
 
+// Whether an application's metric has percentiles over tasks: all gauges, and of MPI's counters the
+// time in which a rank waits for others.
+bool AppHasSpread(MetricType type, std::string_view name);
+
 // `bytes` is one whole record.
 Result<AppMetric> ParseRecord(std::string_view bytes);
 

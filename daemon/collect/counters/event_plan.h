@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "core/formula/formula.h"
 #include "core/metric.h"
-#include "daemon/collect/counters/formula.h"
 #include "daemon/collect/read/source.h"
 #include "launcher/launch.h"
 

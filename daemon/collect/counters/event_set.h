@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
+#include "core/formula/formula.h"
 #include "core/status.h"
-#include "daemon/collect/counters/formula.h"
 
 namespace sonde::collect {
 

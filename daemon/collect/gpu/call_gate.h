@@ -38,24 +38,24 @@ class CallGate {
 };
 
 // What a call gave.
-enum class Taken : uint8_t { kNew, kOld, kMissing };
+enum class Taken : uint8_t { kNew, kOld, kNothing };
 
 // Calls `function` if the gate lets it. `classify` makes an Outcome of what it returns.
 template <typename Classify, typename Function, typename... Arguments>
 Taken CallThrough(CallGate& gate, const Clock& clock, Classify classify, Function* function,
                   Arguments... arguments) {
   const Nanos start = clock.Monotonic();
-  if (!gate.Due(start)) return gate.missing() ? Taken::kMissing : Taken::kOld;
+  if (!gate.Due(start)) return gate.missing() ? Taken::kNothing : Taken::kOld;
   const Outcome outcome =
       function == nullptr ? Outcome::kUnsupported : classify((*function)(arguments...));
   gate.Done(outcome, start, clock.Monotonic());
-  return outcome == Outcome::kRead ? Taken::kNew : Taken::kMissing;
+  return outcome == Outcome::kRead ? Taken::kNew : Taken::kNothing;
 }
 
 // Takes over a new value; a missing one becomes NaN.
 inline void Take(Taken taken, double value, double& to) {
   if (taken == Taken::kNew) to = value;
-  if (taken == Taken::kMissing) to = std::numeric_limits<double>::quiet_NaN();
+  if (taken == Taken::kNothing) to = std::numeric_limits<double>::quiet_NaN();
 }
 
 }  // namespace sonde::collect::gpu

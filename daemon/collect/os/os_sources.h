@@ -20,6 +20,10 @@ std::unique_ptr<FileSource> MakeCpuSource(const Roots& roots, int level, ReadBuf
                                           double* forks = nullptr);
 std::vector<MetricDecl> CpuMetrics();
 
+// Only from level 3 on.
+std::unique_ptr<Source> MakeProcessorSource(const Roots& roots);
+std::vector<MetricDecl> ProcessorMetrics();
+
 std::unique_ptr<FileSource> MakeMeminfoSource(const Roots& roots, int level, ReadBuffer& buffer);
 std::vector<MetricDecl> MeminfoMetrics();
 

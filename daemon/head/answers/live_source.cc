@@ -13,6 +13,7 @@
 #include "daemon/head/answers/whole_step.h"
 #include "daemon/head/record/live_rows.h"
 #include "daemon/head/record/presence.h"
+#include "series/query/counter_total.h"
 #include "series/query/plan.h"
 #include "series/query/steps.h"
 #include "series/store/task_ranks.h"
@@ -56,7 +57,7 @@ Result<web::PartAnswer> PartFromReduced(const StepRecord& record, const QuerySpe
       record.Read([&](const Series& series) { return ReducedNeeds(spec, series); }, range.first,
                   range.last, &presence);
   lacks = LackNodes(*job, *presence, spec.start, spec.end);
-  Result<QueryPart> part = EvaluateReducedPart(spec, reduced, grid);
+  Result<QueryPart> part = EvaluateReducedPart(spec, reduced, *presence, grid);
   if (!part.ok()) return part.status();
   TagPart("job", job->id.ToString(), *part);
   if (job->nodes.size() == 1) {
@@ -164,7 +165,8 @@ void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback cal
              [callback = std::move(callback)](Result<NodeQuestions::Answer> told) {
                if (!told.ok()) return callback(told.status());
                callback(std::move(told->answer));
-             }});
+             },
+             nullptr, &nodes == for_step_.get()});
 }
 
 void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
@@ -231,7 +233,11 @@ web::LiveRows LiveSource::RowsAfter(const IsWanted& wanted, Nanos after, size_t 
   if (live.newest <= after) return live;
   const auto span = static_cast<Nanos>(std::min<size_t>(limit, 1 << 20)) * period_;
   for (const Nanos end : {std::min(after + span, live.newest), live.newest}) {
-    PutTogether(record_.Read(columns, after + 1, end), limit, live);
+    StepRecord::PresenceRuns presence;  // of these rows
+    PutTogether(record_.Read(columns, after + 1, end, &presence), limit, live);
+    RowNodes nodes;
+    nodes.Changed(*presence, after);
+    for (web::LiveRows::Row& row : live.rows) row.others = nodes.Changed(*presence, row.time);
     if (!live.rows.empty()) break;
   }
   if (any) return live;
@@ -279,28 +285,33 @@ Status LiveSource::CheckOurs(const JobStep& id) const {
   return IsHere(id);
 }
 
-Result<std::string> LiveSource::Join(const JobStep& id, const web::ScrapeTarget& target,
-                                     const std::string& node) const {
-  SONDE_RETURN_IF_ERROR(IsHere(id));
+void LiveSource::Join(const JobStep& id, const web::ScrapeTarget& target, const std::string& node,
+                      JoinCallback callback) const {
+  if (const Status here = IsHere(id); !here.ok()) return callback(here);
   const auto job = record_.Job();
   const std::vector<NodeInfo>& nodes = job->nodes;
   const std::string& wanted = node.empty() ? target.host : node;
   std::vector<uint32_t> chosen;
-  std::vector<std::string> hosts;
   for (uint32_t i = 0; i < nodes.size(); ++i) {
-    if (node != "*" && nodes[i].host != wanted) continue;
-    chosen.push_back(i);
-    hosts.push_back(nodes[i].host);
+    if (node == "*" || nodes[i].host == wanted) chosen.push_back(i);
   }
-  if (chosen.empty() && node.empty() && !nodes.empty()) {
-    chosen = {0};
-    hosts = {nodes[0].host};
-  }
+  if (chosen.empty() && node.empty() && !nodes.empty()) chosen = {0};
   if (chosen.empty()) {
-    return Status(Code::kNotFound, fmt::format("step {} has no node '{}'", id_.ToString(), node));
+    return callback(
+        Status(Code::kNotFound, fmt::format("step {} has no node '{}'", id_.ToString(), node)));
   }
-  nodes_->Join(std::move(chosen), web::EncodeScrape(target));
-  return CompressHosts(hosts);
+  nodes_->Join(std::move(chosen), target, std::move(callback));
+}
+
+void LiveSource::Exporters(const JobStep& id, ExportersCallback callback) const {
+  if (const Status here = IsHere(id); !here.ok()) return callback(here);
+  nodes_->Exporters(std::move(callback));
+}
+
+void LiveSource::Unjoin(const JobStep& id, const std::string& instance,
+                        UnjoinCallback callback) const {
+  if (const Status here = IsHere(id); !here.ok()) return callback(here);
+  nodes_->Unjoin(instance, std::move(callback));
 }
 
 Status LiveSource::Push(const JobStep& id, const web::PushedValue& value) const {
@@ -313,6 +324,12 @@ void LiveSource::Tree(const JobStep& id, TreeCallback callback) const {
   nodes_->Tree([callback = std::move(callback)](std::vector<web::TreeEdge> edges) {
     callback(std::move(edges));
   });
+}
+
+void LiveSource::Links(const JobStep& id, LinkTreeCallback callback) const {
+  if (const Status here = IsHere(id); !here.ok()) return callback(here);
+  nodes_->Links(
+      [callback = std::move(callback)](web::LinkTree tree) { callback(std::move(tree)); });
 }
 
 }  // namespace sonde::head

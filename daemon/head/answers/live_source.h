@@ -35,14 +35,17 @@ class LiveSource final : public web::DataSource {
              std::shared_ptr<const StoredSeries> stored,
              const NodeQuestions::Executor& finish = nullptr);
 
-  // As Query, for the step's own programs: they do not wait behind viewers.
+  // As Query, for the step's own programs: they do not wait behind viewers, and small answers come
+  // on the loop's thread.
   void QueryForStep(const QuerySpec& spec, Callback callback) const;
 
   // Before anything is asked; they outlive the askers.
   void UseAlarms(head::Alarms* alarms) { alarms_ = alarms; }
+  void SetProfileLimit(uint64_t bytes) { profile_limit_ = bytes; }
 
   void Jobs(size_t limit, JobsCallback callback) const override;
   void GetProfile(const JobStep& id, ProfileCallback callback) const override;
+  bool HasOneStep() const override { return true; }
   void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const override;
   void Names(NamesCallback callback) const override;
   void Query(const QuerySpec& spec, Callback callback) const override;
@@ -52,14 +55,19 @@ class LiveSource final : public web::DataSource {
   web::TickSignal* ticks() const override { return &ticks_; }
   void ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,
                 RowsCallback callback) const override;
+  uint64_t ProfileLimit() const override { return profile_limit_; }
   Status PauseCounters(const JobStep& id, bool paused) const override;
   Result<std::vector<web::AlarmState>> Alarms(const JobStep& id) const override;
   Status AddAlarm(const JobStep& id, const alarms::Rule& rule) const override;
   Status RemoveAlarm(const JobStep& id, const std::string& name) const override;
   Status Push(const JobStep& id, const web::PushedValue& value) const override;
   void Tree(const JobStep& id, TreeCallback callback) const override;
-  Result<std::string> Join(const JobStep& id, const web::ScrapeTarget& target,
-                           const std::string& node) const override;
+  void Links(const JobStep& id, LinkTreeCallback callback) const override;
+  void Join(const JobStep& id, const web::ScrapeTarget& target, const std::string& node,
+            JoinCallback callback) const override;
+  void Exporters(const JobStep& id, ExportersCallback callback) const override;
+  void Unjoin(const JobStep& id, const std::string& instance,
+              UnjoinCallback callback) const override;
 
  private:
   // How many questions by host travel at a time: those of viewers, and of the step's programs.
@@ -74,6 +82,7 @@ class LiveSource final : public web::DataSource {
   const StepRecord& record_;
   const JobStep id_;
   const Nanos period_;
+  uint64_t profile_limit_ = 0;
   mutable web::TickSignal ticks_;
   const std::shared_ptr<StepNodes> nodes_;
   const std::shared_ptr<SettledPieces> settled_ = std::make_shared<SettledPieces>();

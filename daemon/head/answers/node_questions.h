@@ -1,9 +1,9 @@
 // Questions by host: their way to the nodes, once more where times are missing, and what is made of
 // the answers.
 //
-// The loop only sends questions and merges answers. The number of questions under way is bounded,
-// so that the loop has no more answers than that to merge between two ticks; further questions wait
-// in order. Other threads finish the answers.
+// The loop only sends questions and merges answers, and finishes small ones for those who ask so.
+// The number of questions under way is bounded, so that the loop has no more answers than that to
+// merge between two ticks; further questions wait in order. Other threads finish the answers.
 //
 // In the place of nodes that are gone the head answers itself, from the series that they have
 // stored. A node is answered for if it is gone and has not answered: one that is lost and comes
@@ -54,6 +54,9 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
     Callback callback;
     // If set, this one gets the nodes' merged answer, which is not finished then.
     web::StepSeries::PartCallback part_callback = nullptr;
+    // A small answer of all nodes is finished where it comes, on the loop: for who waits for it and
+    // does little with it.
+    bool at_once = false;
   };
 
   // Without an executor a thread of this object finishes answers, at that much more niceness.
@@ -88,6 +91,7 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   // `then` gets the nodes' answer where answers are finished.
   void Send(const AskedPtr& asked, QuerySpec spec, QueryGrid grid,
             std::function<void(NodeQuestions&, tree::Gathered&)> then);
+  bool IsSmall(const tree::Gathered& answer) const;
   void AskForPoints(const AskedPtr& asked);
   void AskBefore(const AskedPtr& asked, Aggregator which);
   void OnBefore(const AskedPtr& asked, Aggregator which, Nanos end, tree::Gathered& answer);

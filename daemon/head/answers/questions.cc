@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <iterator>
+#include <thread>
 #include <utility>
 
 #include "core/bytes.h"
+#include "core/clocks.h"
 #include "core/log.h"
 #include "daemon/head/answers/answer_bytes.h"
 #include "daemon/head/answers/step_question.h"
@@ -95,18 +97,30 @@ std::function<void(std::function<void()>)> Questions::Poster() {
   };
 }
 
-void Questions::Query(const QuerySpec& spec, Make make, std::function<void(const Body&)> done) {
+void Questions::Query(Where where, const QuerySpec& spec, Make make,
+                      std::function<void(const Body&)> done) {
   ++waiting_;
-  worker_.Do([this, spec, make = std::move(make), done = std::move(done), source = source_,
-              &record = record_, period = period_, post = Poster()] {
-    AskStep(source, record, period, spec, [this, make, done, post](Result<web::Answer> answer) {
-      // This runs on the worker or on the loop: only the loop knows whether `this` still exists.
-      post([this, done, body = make(std::move(answer))] {
-        --waiting_;
-        done(body);
-      });
-    });
-  });
+  auto ask = [this, spec, make = std::move(make), done = std::move(done), source = source_,
+              &record = record_, period = period_, post = Poster(),
+              loop = std::this_thread::get_id(), weak = std::weak_ptr(alive_)] {
+    AskStep(source, record, period, spec,
+            [this, make, done, post, loop, weak](Result<web::Answer> answer) {
+              auto finish = [this, done, body = make(std::move(answer))] {
+                --waiting_;
+                done(body);
+              };
+              // This runs on the worker or on the loop: only the loop knows whether `this` still
+              // exists, and whether it is asking this very moment.
+              const bool within = std::this_thread::get_id() == loop && !weak.expired() && asking_;
+              within ? finish() : post(std::move(finish));
+            });
+  };
+  if (where == Where::kWorker) return worker_.Do(std::move(ask));
+  const Nanos begin = Clock::System().Monotonic();
+  asking_ = true;
+  ask();
+  asking_ = false;
+  share_.Take(begin, Clock::System().Monotonic());
 }
 
 void Questions::OnQuery(uint32_t node, uint64_t id, const QuerySpec& spec) {
@@ -124,7 +138,9 @@ void Questions::OnQuery(uint32_t node, uint64_t id, const QuerySpec& spec) {
             EncodeFailure(
                 {Code::kNotFound, fmt::format("the step has no metric '{}' so far", metric)})};
   };
-  Query(spec, std::move(make),
+  const bool at_once =
+      share_.IsLeft(Clock::System().Monotonic()) && TakesLittleTime(record_, period_, spec);
+  Query(at_once ? Where::kLoop : Where::kWorker, spec, std::move(make),
         [this, node, id](const Body& body) { Answer(node, id, body.kind, body.bytes); });
 }
 
@@ -222,9 +238,10 @@ void Questions::AskNext(const std::string& key, Subscription& subscription) {
     if (answer->results.empty()) return {};
     return {AskKind::kPoints, EncodeAnswer(*answer, late)};
   };
-  Query(spec, std::move(make), [this, key, serial = subscription.serial](const Body& body) {
-    OnValues(key, serial, body);
-  });
+  // All subscriptions are asked at the same tick.
+  Query(
+      Where::kWorker, spec, std::move(make),
+      [this, key, serial = subscription.serial](const Body& body) { OnValues(key, serial, body); });
 }
 
 void Questions::OnValues(const std::string& key, uint64_t serial, const Body& body) {

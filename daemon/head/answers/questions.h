@@ -1,8 +1,9 @@
 // What the step's own processes ask, answered by its head.
 //
-// Every question becomes queries of LiveSource (daemon/head/answers/step_question.h), on a thread
-// of its own, so that none holds the loop up; the thread starts with the first question, for most
-// steps ask none.
+// Every question becomes queries of LiveSource (daemon/head/answers/step_question.h). One that
+// takes little time is answered at once, for to wake another thread takes longer; the others, and
+// those beyond a share of the loop's time (loop_share.h), are for a thread of their own, so that
+// none holds the loop up. The thread starts with the first of them.
 //
 // A subscription is a question asked again at every tick that is finished, or finished anew by a
 // part that came late; equal subscriptions of several nodes are asked once. At most kMaxPending
@@ -24,6 +25,7 @@
 
 #include "core/time.h"
 #include "daemon/head/answers/live_source.h"
+#include "daemon/head/answers/loop_share.h"
 #include "daemon/head/record/worker.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
@@ -82,8 +84,9 @@ class Questions {
   void OnValues(const std::string& key, uint64_t serial, const Body& body);
   void Answer(uint32_t node, uint64_t id, client::AskKind kind, std::string body);
   void Fail(uint32_t node, uint64_t id, const Status& why);
-  // Asks on the worker; `done` is called on the loop, unless this object is gone by then.
-  void Query(const QuerySpec& spec, Make make, std::function<void(const Body&)> done);
+  enum class Where : unsigned char { kWorker, kLoop };
+  // `done` is called on the loop, unless this object is gone by then.
+  void Query(Where where, const QuerySpec& spec, Make make, std::function<void(const Body&)> done);
   // Posts to the loop, from any thread, for as long as this object is there.
   std::function<void(std::function<void()>)> Poster();
 
@@ -96,6 +99,8 @@ class Questions {
   std::map<Subscriber, std::string> subscribers_;      // and what they subscribed to
   uint64_t next_serial_ = 1;
   size_t waiting_ = 0;
+  LoopShare share_;
+  bool asking_ = false;  // on the loop, within Query
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);
   Worker worker_{0};  // last: it uses the others
 };

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "series/alias/aliases.h"
+#include "series/store/reduced.h"
 #include "web/source/answers.h"
 
 namespace sonde::head {
@@ -82,6 +83,26 @@ bool HasMetric(const StepRecord& record, const std::string& metric) {
   named.metric = metric;
   const std::optional<AliasQuery> alias = AliasQuery::Of(named);
   return alias && HasSeries(record, alias->metric());
+}
+
+bool TakesLittleTime(const StepRecord& record, Nanos period, const QuerySpec& question) {
+  constexpr size_t kMostNodes = 256;  // each is looked at
+  constexpr size_t kMostSeries = 4096;
+  constexpr Nanos kMostTicks = 1024;  // rows that are not packed yet
+  constexpr Nanos kMostCells = 16384;
+  // A pattern may be one that takes long.
+  const bool searches =
+      std::any_of(question.filters.begin(), question.filters.end(),
+                  [](const TagFilter& f) { return f.type == TagFilter::Type::kRegexp; });
+  const auto job = record.Job();
+  const auto all = record.AllSeries();
+  if (searches || job->nodes.size() > kMostNodes || all->size() > kMostSeries) return false;
+  const auto series = std::count_if(
+      all->begin(), all->end(), [&](const Series& s) { return s.metric.name == question.metric; });
+  const Nanos newest = record.NewestRow();
+  const Nanos start = std::max(AtTicks(question, period).start, job->start);
+  const Nanos ticks = (std::max(newest, start) - start) / period + 1;
+  return ticks <= kMostTicks && ticks * series * static_cast<Nanos>(kStatColumns) <= kMostCells;
 }
 
 void AskStep(const std::shared_ptr<const LiveSource>& source, const StepRecord& record,

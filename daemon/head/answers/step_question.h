@@ -25,6 +25,11 @@ QuerySpec AtTicks(QuerySpec spec, Nanos period);
 // Whether the step has the metric so far, by its own name or by another.
 bool HasMetric(const StepRecord& record, const std::string& metric);
 
+// Whether the answer takes so little time that the head's loop may give it between two messages:
+// rows of the last minutes of few columns, or a question that the nodes answer, in a step of few
+// nodes and series. Else it is a matter for another thread.
+bool TakesLittleTime(const StepRecord& record, Nanos period, const QuerySpec& question);
+
 // The answer may have points from before `start`. `callback` is called once, from any thread, and
 // also before this returns.
 void AskStep(const std::shared_ptr<const LiveSource>& source, const StepRecord& record,

@@ -12,6 +12,7 @@
 #include "series/query/pieces/absences.h"
 #include "series/query/pieces/pieces.h"
 #include "series/query/steps.h"
+#include "series/store/past.h"
 #include "series/store/reduced.h"
 
 namespace sonde::head {
@@ -58,7 +59,8 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
                     [this](const SeriesData& one) { return ReducedNeeds(spec_, one.series); });
     if (PercentileOf(spec_.aggregator) > 0 && !recorded) return false;
     const bool each_value = counts_ && Basis(spec_.aggregator) != Aggregator::kSum;
-    const std::vector<TimeRange> absences = AbsencesOf(job_->nodes, *presence_, 0, each_value);
+    std::vector<TimeRange> absences = AbsencesOf(job_->nodes, *presence_, 0, each_value);
+    if (record_.HasPast(spec_.metric)) absences = {kAnyTime};
     CutQuery cut = CutPieces(spec_, reduced_, absences, job_->period, /*running=*/true);
     Result<std::vector<QueryResult>> results = OfRows(cut.rows);
     if (!results.ok()) return results.status();
@@ -87,7 +89,7 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
  private:
   // Rows do not know of the tags job and host, of which the latter is that of the only node.
   Result<std::vector<QueryResult>> OfRows(const std::vector<SeriesData>& rows) const {
-    Result<std::vector<QueryResult>> results = EvaluateReduced(spec_, rows);
+    Result<std::vector<QueryResult>> results = EvaluateReduced(spec_, rows, *presence_);
     if (!results.ok()) return results;
     for (QueryResult& result : *results) {
       result.tags.Set(kJobTag, job_->id.ToString());

@@ -12,7 +12,7 @@ namespace {
 // The last tick before anybody was away, as far as the runs tell.
 Nanos BeforeAnyAbsence(const std::vector<PresenceRun>& runs, Nanos period, Nanos newest) {
   const auto absence = std::find_if(runs.begin(), runs.end(), [](const PresenceRun& run) {
-    return run.left > 0 || IsMixed(run);
+    return run.left > 0 || run.IsMixed();
   });
   if (absence == runs.end()) return newest;
   return absence == runs.begin() ? absence->first : absence->first - period;
@@ -44,7 +44,7 @@ void Presence::Inherit(const JobDescription& before, Nanos newest) {
   }
   const PresenceRun& last = done_.back();
   before_.away.assign(count, BeforeAnyAbsence(done_, period_, done_last_));
-  if (!IsMixed(last) && last.nodes == possible.size()) {
+  if (!last.IsMixed() && last.nodes == possible.size()) {
     possible.ForEach([this](uint32_t node) { before_.away[node] = 0; });
     before_.nodes = std::move(possible);
   } else {
@@ -55,19 +55,21 @@ void Presence::Inherit(const JobDescription& before, Nanos newest) {
 
 // --- Rows ---
 
-void Presence::OnRow(Nanos tick, const tree::NodeSet& nodes) {
-  if (tick <= newest_ || tick <= uncertain_) return;
+bool Presence::OnRow(Nanos tick, const tree::NodeSet& nodes) {
+  if (tick <= newest_ || tick <= uncertain_) return true;
   if (newest_ != 0 && tick > newest_ + period_) Begin(newest_ + period_, {});
-  Begin(tick, nodes);
+  const bool others = Begin(tick, nodes);
   rows_.push_back(tick);
   newest_ = tick;
   if (rows_.size() > kOpenRows) Settle();
+  return others;
 }
 
-void Presence::Begin(Nanos tick, const tree::NodeSet& nodes) {
-  if (!open_.empty() && open_.back().nodes == nodes) return;
+bool Presence::Begin(Nanos tick, const tree::NodeSet& nodes) {
+  if (!open_.empty() && open_.back().nodes == nodes) return false;
   open_.push_back({tick, nodes});
   changed_ = true;
+  return true;
 }
 
 void Presence::OnLatePart(Nanos tick, const tree::NodeSet& nodes) {
@@ -99,6 +101,15 @@ void Presence::OnLatePart(Nanos tick, const tree::NodeSet& nodes) {
 void Presence::JoinWithNext(size_t run) {
   if (run + 1 >= open_.size() || open_[run].nodes != open_[run + 1].nodes) return;
   open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(run) + 1);
+}
+
+Nanos Presence::LastTickOf(uint32_t node) const {
+  for (size_t i = open_.size(); i-- > 0;) {
+    if (!open_[i].nodes.Has(node)) continue;
+    return i + 1 < open_.size() ? LastRowBefore(i + 1) : newest_;
+  }
+  if (before_.nodes.Has(node)) return done_last_;
+  return node < before_.away.size() ? before_.away[node] : 0;
 }
 
 // --- Runs ---

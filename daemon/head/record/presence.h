@@ -55,10 +55,13 @@ class Presence {
   // Goes on behind the row of `newest`, the last that the head before stored, with what it told of
   // its nodes and runs. Before any row; 0: it stored no row that is known.
   void Inherit(const JobDescription& before, Nanos newest);
-  // A row that is newer than all before.
-  void OnRow(Nanos tick, const tree::NodeSet& nodes);
+  // A row that is newer than all before. Gives whether it may be of other nodes than that one.
+  bool OnRow(Nanos tick, const tree::NodeSet& nodes);
   // A part that came later, and is in its row in full.
   void OnLatePart(Nanos tick, const tree::NodeSet& nodes);
+
+  // The newest tick that has the node's sample in full; 0: none that is known.
+  Nanos LastTickOf(uint32_t node) const;
 
   // Whether anything changed since Runs was called.
   bool changed() const { return changed_; }
@@ -78,7 +81,7 @@ class Presence {
 
   static void Add(const Run& run, Nanos last_before, Before& before,
                   std::vector<PresenceRun>& runs);
-  void Begin(Nanos tick, const tree::NodeSet& nodes);
+  bool Begin(Nanos tick, const tree::NodeSet& nodes);
   void Settle();
   void JoinWithNext(size_t run);
   Nanos LastRowBefore(size_t run) const;

@@ -69,9 +69,9 @@ void RowPath::Append(const tree::TickMerger::Row& row) {
   whole_.nodes = row.nodes;
   whole_.values = row.values;
   ended_.AddTo(whole_, merger_.series(), merger_.Present());
-  presence_.OnRow(row.tick, row.nodes);
+  const bool others = presence_.OnRow(row.tick, row.nodes);
   PublishPresence();
-  record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series());
+  record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series(), others);
   owner_.OnNewRow(whole_, merger_.series());
   ScheduleExpiry();
 }

@@ -71,6 +71,7 @@ class RowPath final : private tree::Children::Owner {
   // the head's own children as if these were lost; and, in the description, which nodes are in the
   // rows.
   Nanos newest() const { return whole_.tick; }
+  Nanos LastTickOf(uint32_t node) const { return presence_.LastTickOf(node); }
   const Schema::Ptr& schema() { return merger_.schema(); }
   std::vector<tree::Frame> LastValues();
   void Inherit(const JobDescription& before, Nanos newest, const Schema::Ptr& schema,

@@ -5,6 +5,7 @@
 
 #include "core/log.h"
 #include "series/alarm/rule.h"
+#include "series/store/past.h"
 #include "series/store/store_reading.h"
 
 namespace sonde::head {
@@ -53,8 +54,8 @@ void StepRecord::SetSeries(const std::vector<Series>& series) {
   footprint_.Change([this](FootprintBuilder& footprint) { footprint.SetSeries(*series_); });
 }
 
-void StepRecord::Append(Nanos tick, const tree::FrameValues& row,
-                        const std::vector<Series>& series) {
+void StepRecord::Append(Nanos tick, const tree::FrameValues& row, const std::vector<Series>& series,
+                        bool others) {
   {
     const std::lock_guard lock(mutex_);
     if (series.size() != row_size_) SetSeries(series);
@@ -66,7 +67,8 @@ void StepRecord::Append(Nanos tick, const tree::FrameValues& row,
     open_.Add(tick, row.spreads);
     store_.Append(tick, columns_);
   }
-  footprint_.Change([&](FootprintBuilder& footprint) { footprint.AddRow(tick, row_, spreads_); });
+  footprint_.Change(
+      [&](FootprintBuilder& footprint) { footprint.AddRow(tick, row_, spreads_, others); });
 }
 
 bool StepRecord::Amend(Nanos tick, const tree::FrameValues& late) {
@@ -232,6 +234,12 @@ bool StepRecord::Counts(std::string_view metric) const {
   return std::any_of(all->begin(), all->end(), [&](const Series& series) {
     return series.metric.name == metric && IsCounting(series.metric.type);
   });
+}
+
+bool StepRecord::HasPast(std::string_view metric) const {
+  const auto all = AllSeries();
+  return std::any_of(all->begin(), all->end(),
+                     [&](const Series& series) { return CountsPastOf(metric, series); });
 }
 
 }  // namespace sonde::head

@@ -40,8 +40,9 @@ class StepRecord {
   // Append and Seal.
   void OnSeal(std::function<void(const SealedBlock&)> f);
   // One row of the step's reduced series. Series only ever grow at the end. Those that are for
-  // alarms alone are passed over.
-  void Append(Nanos tick, const tree::FrameValues& row, const std::vector<Series>& series);
+  // alarms alone are passed over. `others`: it may be of other nodes than the row before.
+  void Append(Nanos tick, const tree::FrameValues& row, const std::vector<Series>& series,
+              bool others = false);
   // Merges a part that came late into its row. False if that is sealed already, or never was.
   bool Amend(Nanos tick, const tree::FrameValues& late);
   void Seal();
@@ -104,6 +105,8 @@ class StepRecord {
   std::shared_ptr<const std::vector<Series>> AllSeries() const;
   // Whether the values of that metric only rise.
   bool Counts(std::string_view metric) const;
+  // Whether it has values that rows do not have (series/store/past.h).
+  bool HasPast(std::string_view metric) const;
 
  private:
   void SetSeries(const std::vector<Series>& series);  // with the mutex held

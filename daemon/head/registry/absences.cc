@@ -13,6 +13,12 @@ void Absences::Add(uint32_t node, std::string why, Nanos limit) {
 // The timer stays: when it finds nobody, that costs less than to look at all who are away here.
 void Absences::Remove(uint32_t node) { away_.erase(node); }
 
+std::optional<Absences::Overdue> Absences::Of(uint32_t node) const {
+  const auto found = away_.find(node);
+  if (found == away_.end()) return std::nullopt;
+  return Overdue{node, found->second.why, found->second.since};
+}
+
 void Absences::Hurry(Nanos limit) {
   const Nanos until = Clock::System().Monotonic() + limit;
   for (auto& [node, absence] : away_) absence.until = std::min(absence.until, until);

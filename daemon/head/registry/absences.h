@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,7 @@ class Absences {
     uint32_t node;
     std::string why;  // it went away
     Nanos since;      // by the step's clock
+    bool operator==(const Overdue&) const = default;
   };
   class Owner {
    public:
@@ -40,6 +42,8 @@ class Absences {
   void Add(uint32_t node, std::string why, Nanos limit);
   // It is back, or nobody waits for it any more.
   void Remove(uint32_t node);
+  // Why it is away, and since when, by the step's clock; nothing: it is not away.
+  std::optional<Overdue> Of(uint32_t node) const;
   // None of those that are away now stays away longer than this.
   void Hurry(Nanos limit);
   // All that are away; they are away no more.

@@ -205,10 +205,14 @@ void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
       return;
     case Type::kNote:
       return AddNodeNote(index, payload.substr(0, kMaxTextLength));
+    case Type::kExits:
+      return OnExits(index, payload);
     case Type::kBye:
       return OnBye(index, payload);
     case Type::kAskTime:
       return OnAskTime(index, payload);
+    case Type::kJoined:
+      return owner_.OnJoined(index, payload);
     case Type::kAsk: {
       const Status status = owner_.OnAsk(index, payload);
       if (!status.ok()) OnClosed(index, status);
@@ -239,6 +243,16 @@ void Nodes::OnAskTime(uint32_t index, std::string_view payload) {
 void Nodes::AddNodeNote(uint32_t node, std::string_view text) {
   record_.AddNoteOfNode(node, fmt::format("{}: {}", record_.Host(node), text),
                         fmt::format(": {}", text));
+}
+
+void Nodes::OnExits(uint32_t index, std::string_view payload) {
+  tree::Exits exits;
+  // As with the goodbye behind it.
+  if (!Decode(payload, exits).ok() || leaving_ || nodes_[index].gone) return;
+  record_.Update([&](JobDescription& j) {
+    AddExits(exits.list, j);
+    j.exits_left_out += exits.left_out;
+  });
 }
 
 void Nodes::OnBye(uint32_t index, std::string_view payload) {

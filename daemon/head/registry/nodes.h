@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,6 +48,8 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
     virtual void OnRegistered(bool more) = 0;
     // A node's process asks something; a failure closes the connection.
     virtual Status OnAsk(uint32_t node, std::string_view payload) = 0;
+    // What a node says of an exporter that it scrapes: a tree::JoinedMessage.
+    virtual void OnJoined(uint32_t node, std::string_view payload) = 0;
     // It has said goodbye, was lost or replaced.
     virtual void OnGone(uint32_t node) = 0;
     // Something may have become complete by what a node said, or did not say.
@@ -100,6 +103,8 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   bool some_stay() const;
   uint32_t parent(uint32_t node) const { return parents_.Of(node); }
   std::string carriers() const { return parents_.Carriers(); }
+  const std::string& carrier(uint32_t node) const { return parents_.CarrierOf(node); }
+  std::optional<Absences::Overdue> away(uint32_t node) const { return absences_.Of(node); }
   // How many have said goodbye, and what all of them together said.
   uint32_t byes() const { return byes_; }
   const tree::Bye& ends() const { return ends_; }
@@ -122,6 +127,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   void CloseControl(Node& node);
   void OnMessage(uint32_t index, uint8_t type, std::string_view payload);
   void OnClosed(uint32_t index, const Status& why);
+  void OnExits(uint32_t index, std::string_view payload);
   void OnBye(uint32_t index, std::string_view payload);
   void OnAskTime(uint32_t index, std::string_view payload);
   void Lose(const Absences::Overdue& lost);

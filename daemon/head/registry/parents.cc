@@ -8,7 +8,6 @@
 #include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/link/address.h"
-#include "daemon/link/libfabric/socket_fabric.h"
 
 namespace sonde::head {
 
@@ -34,8 +33,9 @@ void Parents::Add(std::string_view switches) {
 void Parents::OnBack(uint32_t index, std::string_view switches, uint32_t parent) {
   placement_.AddAgain(index, switches);
   Node& node = nodes_[index];
-  node.parent = parent < nodes_.size() ? parent : kHeadIndex;
+  const uint32_t told = std::exchange(node.parent, parent < nodes_.size() ? parent : kHeadIndex);
   node.asks = node.asks || node.parent != kHeadIndex;
+  if (node.parent != kHeadIndex && node.parent != told) node.carrier.clear();
   // What the node was told last may have been lost, and so may its answer.
   if (SendsTo(node.parent, index)) AssignHead(index);
   node.listen_asked = !node.waiting.empty() && owner_.SendTo(index, Type::kListen, "");
@@ -140,11 +140,12 @@ void Parents::OnListening(uint32_t index, std::string_view payload) {
 
 void Parents::Tell(uint32_t child, uint32_t parent, const std::string& address) {
   if (owner_.SendTo(child, Type::kParent, Encode(tree::ParentAddress{parent, address}))) {
-    nodes_[child].parent = parent;
-    if (std::string carrier = tree::Fabric::CarrierOf(address, config_.provider);
-        !address.empty() && carrier != tree::SocketFabric::kProvider) {
-      carriers_.insert(std::move(carrier));
-    }
+    Node& node = nodes_[child];
+    node.parent = parent;
+    // Without an address the control connection serves.
+    node.carrier = address.empty() ? std::string(tree::SocketFabric::kProvider)
+                                   : tree::Fabric::CarrierOf(address, config_.provider);
+    if (node.carrier != tree::SocketFabric::kProvider) carriers_.insert(node.carrier);
     log::Debug("node {} is told to send to {}", child,
                parent == kHeadIndex ? "the head" : fmt::format("node {}", parent));
   }

@@ -16,6 +16,7 @@
 #include "core/config.h"
 #include "daemon/head/registry/homecoming.h"
 #include "daemon/link/libfabric/lazy_fabric.h"
+#include "daemon/link/libfabric/socket_fabric.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
 #include "daemon/tree/children/child_links.h"
@@ -63,11 +64,14 @@ class Parents {
 
   // The parent that the node was told last; the head, if none.
   uint32_t Of(uint32_t index) const { return nodes_[index].parent; }
+  // What carries the link to it; "": another head told the node.
+  const std::string& CarrierOf(uint32_t index) const { return nodes_[index].carrier; }
 
  private:
   struct Node {
     bool asks = false;                   // has asked for a parent
     uint32_t parent = tree::kHeadIndex;  // it was told last
+    std::string carrier{tree::SocketFabric::kProvider};
     uint32_t wanted = tree::kHeadIndex;  // it is to be told: there may be no address yet
     bool listen_asked = false;
     std::string address;            // where its children connect

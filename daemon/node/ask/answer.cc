@@ -6,12 +6,13 @@
 #include <vector>
 
 #include "series/query/steps.h"
+#include "series/store/past.h"
 #include "series/store/task_ranks.h"
 
 namespace sonde::node {
 
 Result<QueryPart> AnswerFrom(std::span<const GroupStore* const> stores, const QuerySpec& spec,
-                             const QueryGrid& grid, const NodeTags& node) {
+                             const QueryGrid& grid, const NodeTags& node, const GroupStore* past) {
   const Result<SeriesFilter> filter = SeriesFilter::Make(spec);
   if (!filter.ok()) return filter.status();
   const auto name = [&](Tags& tags) {
@@ -32,6 +33,7 @@ Result<QueryPart> AnswerFrom(std::span<const GroupStore* const> stores, const Qu
       std::vector<SeriesData> found = store->Read(wanted, range.first, range.last, earlier);
       std::move(found.begin(), found.end(), std::back_inserter(series));
     }
+    if (past != nullptr) PutPast(past->Read(wanted, range.first, range.last), series);
     for (SeriesData& data : series) name(data.series.tags);
     return EvaluatePart(spec, std::move(series), &grid);
   } catch (const std::bad_alloc&) {

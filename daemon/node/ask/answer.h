@@ -20,8 +20,9 @@ struct NodeTags {
 };
 
 // Reads what matches, with the tag `host` set and tasks by their ranks in the step, and makes this
-// node's part of it.
+// node's part of it. `past`: values of the past (series/store/past.h); nullptr: there are none.
 Result<QueryPart> AnswerFrom(std::span<const GroupStore* const> stores, const QuerySpec& spec,
-                             const QueryGrid& grid, const NodeTags& node);
+                             const QueryGrid& grid, const NodeTags& node,
+                             const GroupStore* past = nullptr);
 
 }  // namespace sonde::node

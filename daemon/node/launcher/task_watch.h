@@ -41,8 +41,9 @@ class TaskWatch {
     // a second whether an epilog has ended. With the time that a daemon needs to finish it must be
     // less than 3 s.
     Nanos patience = 1150 * kMillisecond;
-    // The same since an epilog was seen last, which may have ended up to `interval` later.
-    Nanos patience_after_epilog = 1500 * kMillisecond;
+    // The same since an epilog was seen last, which may have ended up to `interval` later. Who runs
+    // epilogs is past all that could fail, so it will tell, on a busy machine after some time.
+    Nanos patience_after_epilog = 5 * kSecond;
     // The same for tasks that it has waited for, where control groups do not tell whether an epilog
     // runs: a longer epilog leaves the step's end unknown.
     Nanos patience_with_epilogs = 45 * kSecond;

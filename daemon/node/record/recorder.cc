@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "daemon/node/ask/answer.h"
+#include "series/store/past.h"
 
 namespace sonde::node {
 namespace {
@@ -19,7 +20,7 @@ size_t FirstRows(uint32_t node, uint32_t nodes) {
 
 Recorder::Recorder(const collect::Sampler::Options& options, size_t memory_limit, uint32_t node,
                    uint32_t nodes)
-    : sampler_(options) {
+    : sampler_(options), past_(memory_limit / 16, options.period) {
   for (auto& store : stores_) {
     GroupStore::Options limits;
     limits.first_rows = FirstRows(node, nodes);
@@ -29,12 +30,21 @@ Recorder::Recorder(const collect::Sampler::Options& options, size_t memory_limit
 }
 
 void Recorder::SetOnSeal(const OnSeal& f) {
-  for (size_t g = 0; g < collect::kGroups; ++g) {
-    stores_[g]->OnSeal([this, f, g](const SealedBlock& block) {
+  const auto seal_into = [this, f](std::string_view group) {
+    return [this, f, group](const SealedBlock& block) {
       sealed_bytes_ += block.bytes->size();
-      f(GroupFrom(HasTasks(*block.schema) ? first_rank_ : 0, collect::kGroupNames[g]), block);
-    });
-  }
+      f(GroupFrom(HasTasks(*block.schema) ? first_rank_ : 0, group), block);
+    };
+  };
+  for (size_t g = 0; g < collect::kGroups; ++g)
+    stores_[g]->OnSeal(seal_into(collect::kGroupNames[g]));
+  past_.OnSeal(seal_into(kPastGroup));
+}
+
+bool Recorder::AddPast(std::span<const collect::PastValue> values,
+                       const std::vector<Series>& series) {
+  return past_.Add(values, series, time_,
+                   [this](const Schema::Ptr& s) { return RelativeRanks(s); });
 }
 
 bool Recorder::Sample(Nanos time, collect::Sampler::Extent extent) {
@@ -90,20 +100,22 @@ void Recorder::SetNode(uint32_t index) {
 }
 
 uint64_t Recorder::dropped_rows() const {
-  uint64_t rows = 0;
+  uint64_t rows = past_.dropped() + past_.store().dropped_rows();
   for (const auto& store : stores_) rows += store->dropped_rows();
   return rows;
 }
 
 void Recorder::Seal() {
   for (auto& store : stores_) store->Seal();
+  past_.Seal();
 }
 
 Result<QueryPart> Recorder::Answer(const QuerySpec& spec, const QueryGrid& grid,
                                    const std::string& host) const {
   std::vector<const GroupStore*> stores;
   for (const auto& store : stores_) stores.push_back(store.get());
-  return AnswerFrom(stores, spec, grid, {host, first_rank_ == kNoRank ? 0 : first_rank_});
+  return AnswerFrom(stores, spec, grid, {host, first_rank_ == kNoRank ? 0 : first_rank_},
+                    &past_.store());
 }
 
 }  // namespace sonde::node

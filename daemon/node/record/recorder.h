@@ -6,13 +6,15 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/time.h"
 #include "daemon/collect/sampler.h"
-#include "daemon/node/record/derived_series.h"
 #include "daemon/node/record/own_reducer.h"
+#include "daemon/node/record/past_rows.h"
+#include "series/alarm/derived_series.h"
 #include "series/query/part.h"
 #include "series/store/store.h"
 #include "series/store/task_ranks.h"
@@ -39,12 +41,16 @@ class Recorder {
   // Takes a sample and keeps it under `time`. True if the reduced schema changed.
   bool Sample(Nanos time, collect::Sampler::Extent extent = collect::Sampler::Extent::kTick);
 
+  // Values of times that have passed, of the application's series, after the sample that has these.
+  // False: there is no room for them any more.
+  bool AddPast(std::span<const collect::PastValue> values, const std::vector<Series>& series);
+
   // The newest sample, reduced.
   const Schema::Ptr& reduced_schema() const { return reducer_.schema(); }
   const std::vector<Reduced>& reduced() const { return reducer_.values(); }
   tree::FrameValues reduced_frame() const { return reducer_.frame(); }
 
-  // Bytes of all blocks sealed so far, and rows that none of them holds.
+  // Bytes of all blocks sealed so far, and rows that none of them holds (of the past: values).
   uint64_t sealed_bytes() const { return sealed_bytes_; }
   uint64_t dropped_rows() const;
 
@@ -62,11 +68,12 @@ class Recorder {
 
   collect::Sampler sampler_;
   std::array<std::unique_ptr<GroupStore>, collect::kGroups> stores_;
+  PastRows past_;
   std::array<Schema::Ptr, collect::kGroups> schemas_;
   uint32_t first_rank_ = kNoRank;  // from which the stores tell ranks, once there is one
   Nanos time_ = 0;                 // of the newest sample
   uint64_t sealed_bytes_ = 0;
-  DerivedSeries derived_;
+  alarms::DerivedSeries derived_;
   tree::OwnReducer reducer_;  // of the groups and, as one more, what is derived
 };
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "series/store/past.h"
 
 namespace sonde::tree {
 namespace {
@@ -205,6 +206,7 @@ bool BlockShelf::Forget() {
 bool BlockShelf::ThinOnce(Scope scope, ThinReason reason, BlockEncoder& encoder) {
   std::vector<std::pair<size_t, Group*>> largest;
   for (auto& [name, group] : groups_) {
+    if (IsPastGroup(name)) continue;  // neighbours are in no order; there are few of them
     size_t bytes = 0;
     for (const Item& item : group.items) {
       if (Movable(item, scope == Scope::kFresh)) bytes += item.bytes->size();

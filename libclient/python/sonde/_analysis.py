@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import Any, Iterable, Iterator, Optional, Union
+from typing import Any, Iterable, Optional, Union
 
 from ._sonde import annotate
 from ._telemetry import PROCESS_TAG, as_name
@@ -46,6 +46,7 @@ class AnalysisClient:
         self._query: Optional[Query] = None
         self._connected = False
         self._process = 0  # that the query belongs to
+        self._plain: dict[str, str] = {}  # metrics whose series had no tags: how they are added up
 
     def connect(self, timeout: Optional[float] = None) -> None:
         """Has to be called before the first question.
@@ -86,7 +87,7 @@ class AnalysisClient:
         if start >= now:
             return []
         keys = [key for key in asked if key != "host"]  # each result has its host
-        found = [one for name in names for one in _results(query, name, keys, start)]
+        found = [one for name in names for one in self._results(query, name, keys, start)]
         return sorted(found, key=lambda one: str(one["tags"]["host"]))
 
     def get_metrics(self) -> set[str]:
@@ -114,6 +115,36 @@ class AnalysisClient:
         given = [exclude_hostnames] if isinstance(exclude_hostnames, str) else exclude_hostnames
         _offer_requeue([str(host) for host in given or ()])
 
+    def _results(self, query: Query, name: str, keys: list[str], start: float) -> list[Result]:
+        """Of one metric, by host and keys."""
+        metric = as_name(name)
+        # One question instead of two, unless there are tags by now.
+        aggregator = self._plain.get(metric)
+        if aggregator is not None and not keys:
+            results = _ask(query, metric, aggregator, ["host"], [], start)
+            if results and not any(_keys_of(one) for one in results):
+                return [_result(name, one, keys) for one in results if _has_host(one)]
+        listed = _listed(query, metric)
+        if not listed:
+            return []
+        aggregator = "sum" if listed[0].type == "counter" else "avg"
+        kinds = [(keys, list[str]())] if keys else _kinds(listed)
+        if kinds == [([], [])]:
+            self._plain[metric] = aggregator
+        return [
+            _result(name, one, keys)
+            for shown, without in kinds
+            for one in _ask(
+                query,
+                metric,
+                aggregator,
+                ["host", *shown],
+                [("not_key", key, "") for key in without],
+                start,
+            )
+            if _has_host(one)
+        ]
+
     def _asked(self, what: str) -> Query:
         """The connection; of a process that inherited another's, one of its own."""
         if not self._connected:
@@ -128,21 +159,26 @@ class AnalysisClient:
 
 
 _offered: set[tuple[str, ...]] = set()
+_excluded: list[str] = []  # of all offers so far: Slurm's list is replaced and not added to
 
 
 def _offer_requeue(hosts: list[str]) -> None:
     if tuple(hosts) in _offered:
         return
     _offered.add(tuple(hosts))
+    _excluded.extend(host for host in dict.fromkeys(hosts) if host not in _excluded)
     without = f" without {','.join(hosts)}" if hosts else ""
     annotate(f"reboot() asks to run the job again{without}")
     job = os.environ.get("SLURM_JOB_ID")
     if job is None:
         offer = "there is no Slurm job to run again"
     else:
-        exclude = [f"scontrol update JobId={job} ExcNodeList={','.join(hosts)}"] if hosts else []
+        listed = ",".join(_excluded)
+        exclude = [f"scontrol update JobId={job} ExcNodeList={listed}"] if listed else []
         commands = [f"scontrol requeuehold {job}", *exclude, f"scontrol release {job}"]
         offer = f"to run the job again{without}: {'; '.join(commands)}"
+        if listed:
+            offer += " (add what you gave to --exclude yourself: the list replaces it)"
     print("sonde: reboot():", offer, file=sys.stderr, flush=True)
 
 
@@ -156,18 +192,13 @@ def _listed(query: Query, name: str) -> list[Metric]:
         raise RuntimeError(str(error)) from error
 
 
-def _results(query: Query, name: str, keys: list[str], start: float) -> Iterator[Result]:
-    """Of one metric, by host and keys."""
-    metric = as_name(name)
-    listed = _listed(query, metric)
-    if not listed:
-        return
-    aggregator = "sum" if listed[0].type == "counter" else "avg"
-    for shown, without in [(keys, [])] if keys else _kinds(listed):
-        filters = [("not_key", key, "") for key in without]
-        for one in _ask(query, metric, aggregator, ["host", *shown], filters, start):
-            if one.points and "host" in one.tags:
-                yield _result(name, one, keys)
+def _has_host(series: Series) -> bool:
+    return bool(series.points) and "host" in series.tags
+
+
+def _keys_of(series: Series) -> set[str]:
+    """Those that a metric's series have of their own."""
+    return {*series.tags, *series.aggregated} - {"host", "job", "task", PROCESS_TAG}
 
 
 def _kinds(listed: list[Metric]) -> list[tuple[list[str], list[str]]]:

@@ -21,11 +21,13 @@ from typing import Any, Callable, Iterable, Optional
 from . import _process
 from ._analysis import AnalysisClient
 from ._telemetry import Telemetry
-from .query import Query, QueryError
+from .query import LOST, OFF, TIMEOUT, Query, QueryError
 
 # Threads and a GPU that is in use do not survive a fork.
 _processes = get_context("spawn")
 _PATIENCE = 10.0  # seconds for a process that is to end
+
+_WINDOW = 300  # seconds of data that a detector looks at, as Dragon's, which keeps no more
 
 # The variables by which vendors' libraries know the GPUs of a process.
 _GPU_VARIABLES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "ZE_AFFINITY_MASK")
@@ -170,23 +172,37 @@ def _watch(
     ddicts: list[Any],
 ) -> None:
     client = AnalysisClient()
-    said = ""
     try:
         client.connect(timeout=60)
-        start = int(time.time())
-        while not _is_over(connection, rate):
-            data = _one_each(client.get_data(metric, tags=tags, start_time=start), rate)
-            try:
-                restart, nodes = detector.analyze_data(data, arguments)
-            except Exception:
-                if traceback.format_exc() != said:  # not again and again
-                    said = traceback.format_exc()
-                    sys.stderr.write(said)
-                continue
-            if restart:
-                detector.trigger_restart(nodes, sacred, ddicts)
-    except RuntimeError:  # the step's telemetry has ended, or there is none
-        pass
+    except RuntimeError:  # there is no telemetry
+        return
+    start, window, said = int(time.time()), float(_WINDOW), ""
+    while not _is_over(connection, rate):
+        try:
+            since = max(start, time.time() - window)
+            data = _one_each(client.get_data(metric, tags=tags, start_time=since), rate)
+        except RuntimeError as error:
+            code = getattr(error.__cause__, "code", None)
+            if code in (LOST, OFF):  # the step's telemetry has ended
+                return
+            said = _say(f"sonde: a detector gets no data of {metric!r}: {error}\n", said)
+            if code != TIMEOUT:  # such as that the answer would be too long
+                window = max(window / 2, rate)
+            continue
+        try:
+            restart, nodes = detector.analyze_data(data, arguments)
+        except Exception:
+            said = _say(traceback.format_exc(), said)
+            continue
+        if restart:
+            detector.trigger_restart(nodes, sacred, ddicts)
+
+
+def _say(what: str, said: str) -> str:
+    """On standard error, unless it was said last; gives what was said."""
+    if what != said:
+        sys.stderr.write(what)
+    return what
 
 
 def _one_each(data: list[dict[str, Any]], rate: float) -> list[dict[str, Any]]:

@@ -1,6 +1,8 @@
 """The part of the package that is written in C++."""
 
-from typing import Dict, Mapping, Optional, SupportsFloat, SupportsIndex, Union, final
+from typing import Any, Dict, Iterable, List, Mapping, Optional, SupportsFloat, SupportsIndex, Tuple, Union, final
+
+from .query import Event, Metric, News, Series
 
 _Number = Union[SupportsFloat, SupportsIndex]
 _Tags = Optional[Mapping[str, Union[str, int]]]
@@ -23,6 +25,7 @@ class Gauge:
     def status(self) -> str: ...
     def set(self, value: _Number, /) -> None: ...
     def set_at(self, value: _Number, time_ns: int, /) -> None: ...
+    def set_past(self, value: _Number, time_ns: int, /) -> None: ...
     def add(self, value: _Number, /) -> None: ...
 
 @final
@@ -60,6 +63,53 @@ class Histogram:
     @property
     def status(self) -> str: ...
     def observe(self, value: _Number, /) -> None: ...
+
+@final
+class Connection:
+    def __new__(cls, timeout: Optional[_Number], classes: Tuple[type, ...]) -> Connection: ...
+    def __bool__(self) -> bool: ...
+    @property
+    def code(self) -> int: ...
+    @property
+    def error(self) -> str: ...
+    def close(self) -> None: ...
+    def fileno(self) -> int: ...
+    def period(self) -> float: ...
+    def get(
+        self,
+        metric: str,
+        aggregator: str,
+        downsample: str,
+        rate: Union[bool, str],
+        tags: Optional[Mapping[str, str]],
+        filters: Iterable[Tuple[str, str, str]],
+        by: Union[str, Iterable[str]],
+        explicit_tags: bool,
+        last: Optional[_Number],
+        start: Optional[_Number],
+        end: Optional[_Number],
+        timeout: Optional[_Number],
+        /,
+    ) -> List[Series]: ...
+    def list(self, metric: str, timeout: Optional[_Number], /) -> List[Metric]: ...
+    def alarm(self, name: str, rule: str, timeout: Optional[_Number], /) -> None: ...
+    def subscribe(
+        self,
+        metric: str,
+        aggregator: str,
+        downsample: str,
+        rate: Union[bool, str],
+        tags: Optional[Mapping[str, str]],
+        filters: Iterable[Tuple[str, str, str]],
+        by: Union[str, Iterable[str]],
+        explicit_tags: bool,
+        /,
+    ) -> int: ...
+    def watch(self, condition: str, tell_end: bool, /) -> int: ...
+    def cancel(self, id: int, /) -> None: ...
+    def poll(
+        self, timeout: Optional[_Number], /
+    ) -> Tuple[List[Tuple[int, Union[News, Event]]], Optional[Tuple[int, str]]]: ...
 
 def gauge(
     name: str,

@@ -18,6 +18,7 @@ from ._sonde import Gauge, annotate, gauge, init
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # importing typing costs more than all the rest
+    from collections.abc import Callable
     from typing import Any, SupportsFloat, SupportsIndex, Union
 
     _Number = Union[SupportsFloat, SupportsIndex, str]
@@ -25,6 +26,7 @@ if TYPE_CHECKING:  # importing typing costs more than all the rest
 _NANOSECONDS = 1_000_000_000
 _TIMES = range(-(2**63), 2**63)  # what fits a record
 _SOON = 2 * _NANOSECONDS  # whole seconds are up to one behind
+_LONG_AGO = 86_400 * _NANOSECONDS  # no time of the step, but the number of an iteration, for example
 _LONGEST = 128  # bytes of a name or a tag
 _LEVELS = (1, 2, 3, 4)
 _MOST_NOTES = 16  # of a process
@@ -40,6 +42,9 @@ _NOT_IN_KEYS = re.compile(r"[^a-zA-Z0-9_]")
 
 
 # Of add_data()'s arguments, for all objects of the process: those of one name and tag are one series.
+# By which /api/query knows these metrics: series/alias/aliases.h.
+_HELP = "Recorded by Telemetry.add_data()."
+
 _gauges: dict[tuple[Any, ...], Gauge] = {}
 # The child's series are others.
 _process.when_forked(_gauges.clear)
@@ -108,8 +113,8 @@ def _time_of(name: str, timestamp: _Number, now: int) -> int:
     """Nanoseconds since 1970; now where the timestamp does not tell."""
     try:
         at = int(float(timestamp) * _NANOSECONDS)
-        if at < now - _SOON and at in _TIMES:
-            _tell(name, "a time of the past; recorded as of its arrival")
+        if at < now - _LONG_AGO and at in _TIMES:
+            _tell(name, "a time of more than a day ago; recorded as of its arrival")
         if at in _TIMES:
             return at
         why = "too far away"
@@ -119,10 +124,10 @@ def _time_of(name: str, timestamp: _Number, now: int) -> int:
     return now
 
 
-def _set_unusual(metric: Gauge, name: str, value: Any, at: int) -> None:
+def _set_unusual(set_value: Callable[[float, int], None], name: str, value: Any, at: int) -> None:
     """Where the usual way has raised: text may be a number, all else is left out."""
     try:
-        metric.set_at(float(value), at)
+        set_value(float(value), at)
     except Exception as error:
         _tell(name, f"left out: {error}")
 
@@ -205,10 +210,12 @@ class Telemetry:
                 return
             metric = made
         at = now if timestamp is None else _time_of(ts_metric_name, timestamp, now)
+        past = now - _LONG_AGO <= at < now - _SOON
+        set_value = metric.set_past if past else metric.set_at
         try:
-            metric.set_at(ts_data, at)  # type: ignore[arg-type]  # text raises
+            set_value(ts_data, at)  # type: ignore[arg-type]  # text raises
         except Exception:  # whatever the value's class raises: no run ends because of a value
-            _set_unusual(metric, ts_metric_name, ts_data, at)
+            _set_unusual(set_value, ts_metric_name, ts_data, at)
 
     def _make(self, name: str, telemetry_level: float, tagk: Any, tagv: Any) -> Gauge | None:
         """The gauge of these, None if there can be none."""
@@ -219,7 +226,7 @@ class Telemetry:
             _tell(name, "left out: the name is no text")
             return None
         try:
-            made = gauge(as_name(name), None, None, level, _own_tags() | _as_tags(tagk, tagv))
+            made = gauge(as_name(name), None, _HELP, level, _own_tags() | _as_tags(tagk, tagv))
         except Exception as error:  # a counter has this name; a tag that does not become text
             _tell(name, f"left out: {error}")
             return None

@@ -14,29 +14,27 @@ The words of a question are OpenTSDB's; docs/client.md has the rules, the limits
 Without telemetry a Query is false, its answers are empty and nothing is ever called back. A question
 that is wrong raises QueryError, and so does a daemon or a head of the step that is gone.
 
-Threads: every method may be called from any thread; one waits for the other. After a fork the child
-opens a Query of its own.
+Threads: every method may be called from any thread; one waits for the other, and the program's other
+threads run meanwhile. A callback may call every method but poll(). After a fork the child opens a Query
+of its own.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import sys
 import threading
 import traceback
-from typing import Any, Callable, Iterable, Iterator, NamedTuple, Optional, Union
+from typing import Any, Callable, Iterable, NamedTuple, Optional, Union
 
-from . import _query_c as c
+from ._sonde import Connection
 
 __all__ = ["Event", "Metric", "News", "Point", "Query", "QueryError", "Series"]
 
 # Codes of sonde_query.h.
 OK, OFF, INVALID, TIMEOUT, LOST, NOT_FOUND = 0, 1, 4, 32, 33, 34
-
-_RATE, _RATE_COUNTER, _RATE_DROP, _EXPLICIT_TAGS = 1, 2, 4, 8
 
 
 class QueryError(Exception):
@@ -97,33 +95,8 @@ class Event(NamedTuple):
     tags: dict[str, str]
 
 
-def _text(raw: Optional[bytes]) -> str:
-    return "" if raw is None else raw.decode("utf-8", "replace")
-
-
-def _tags(one: Any) -> dict[str, str]:
-    return {_text(one.tags[i].key): _text(one.tags[i].value) for i in range(one.tag_count)}
-
-
-def _series(one: c.Series) -> Series:
-    raw = ctypes.string_at(one.points, one.point_count * c.POINT.size) if one.point_count else b""
-    points = [Point(time * 1e-9, value) for time, value in c.POINT.iter_unpack(raw)]
-    aggregated = tuple(_text(one.aggregated[i]) for i in range(one.aggregated_count))
-    return Series(_text(one.metric), _tags(one), aggregated, points)
-
-
-def _all_series(result: c.Result) -> list[Series]:
-    return [_series(result.series[i]) for i in range(result.series_count)]
-
-
-def _milliseconds(seconds: Optional[float]) -> int:
-    """At most so long; None is for ever."""
-    return -1 if seconds is None else min(max(int(seconds * 1000 + 0.999), 0), 2**31 - 1)
-
-
-def _nanoseconds(seconds: Optional[float]) -> int:
-    return 0 if seconds is None else int(seconds * 1e9)
-
+# What the extension makes answers of.
+_CLASSES = (Metric, Point, Series, News, Event, QueryError)
 
 Names = Union[str, Iterable[str]]
 
@@ -134,20 +107,17 @@ class Query:
     def __init__(self, timeout: float = 1.0):
         """Waits at most so many seconds for a daemon that is just starting."""
         self._lock = threading.RLock()
-        self._kept: dict[int, Any] = {}  # callbacks that C may call, by id
-        self._raised: list[BaseException] = []
+        self._callbacks: dict[int, Callable[[Any], object]] = {}
+        self._calling = False
         self._thread: Optional[threading.Thread] = None
         self._wake: Optional[tuple[int, int]] = None
-        self._handle: Any = None
-        self._lib = c.load()
-        code = ctypes.c_int(OFF)
-        self._handle = self._lib.sonde_query_open(_milliseconds(timeout), ctypes.byref(code))
-        self.code = code.value
-        self.error = "" if self._handle else _text(self._lib.sonde_strerror(code.value))
+        self._connection = Connection(timeout, _CLASSES)
+        self.code = self._connection.code
+        self.error = self._connection.error
 
     def __bool__(self) -> bool:
         """Whether there is somebody to ask; `code` and `error` say why not."""
-        return bool(self._handle)
+        return bool(self._connection)
 
     def __enter__(self) -> Query:
         return self
@@ -156,43 +126,30 @@ class Query:
         self.close()
 
     def close(self) -> None:
-        """Ends everything; not from within a callback."""
+        """Ends everything; in a callback, too."""
         self.stop()
         with self._lock:
-            handle, self._handle = self._handle, None
-            self._lib.sonde_query_close(handle)
-            self._kept.clear()
+            self._connection.close()
+            self._callbacks.clear()
 
     def fileno(self) -> int:
         """For select: readable when poll() has something to do."""
-        return int(self._lib.sonde_query_fd(self._handle))
+        return self._connection.fileno()
 
     @property
     def period(self) -> float:
         """Of the step's ticks, in seconds: new values come that often."""
-        return float(self._lib.sonde_query_period(self._handle))
+        return self._connection.period()
 
     # --- Questions
 
     def metrics(self, name: str = "", timeout: float = 5.0) -> list[Metric]:
         """What is measured in the step so far: one metric, or all; each for all nodes and tasks."""
-        found = ctypes.POINTER(c.List)()
-        with self._locked():
-            if not self:
-                return []
-            self._check(
-                self._lib.sonde_query_list(
-                    self._handle, name.encode() or None, _milliseconds(timeout), ctypes.byref(found)
-                )
-            )
-        try:
-            infos = [found.contents.metrics[i] for i in range(found.contents.metric_count)]
-            return [
-                Metric(_text(m.name), _text(m.unit), _text(m.help), _text(m.type), m.level, _tags(m))
-                for m in infos
-            ]
-        finally:
-            self._lib.sonde_list_free(found)
+        with self._lock:
+            try:
+                return self._connection.list(name, timeout)
+            finally:
+                self._wake_thread()
 
     def get(
         self,
@@ -218,35 +175,34 @@ class Query:
         OpenTSDB has them. rate: change per second; "counter" or "drop" where a counter may start
         again. downsample: such as "10s-avg"; else there is a value for each tick.
         """
-        result = ctypes.POINTER(c.Result)()
-        question = _ask(
-            metric, aggregator, downsample, rate, tags, filters, by, explicit_tags, last, start, end
-        )
-        with self._locked():
-            if not self:
-                return []
-            self._check(
-                self._lib.sonde_query_get(
-                    self._handle, ctypes.byref(question), _milliseconds(timeout), ctypes.byref(result)
+        with self._lock:
+            try:
+                return self._connection.get(
+                    metric,
+                    aggregator,
+                    downsample,
+                    rate,
+                    tags,
+                    filters,
+                    by,
+                    explicit_tags,
+                    last,
+                    start,
+                    end,
+                    timeout,
                 )
-            )
-        try:
-            return _all_series(result.contents)
-        finally:
-            self._lib.sonde_result_free(result)
+            finally:
+                self._wake_thread()
 
     def alarm(self, name: str, rule: str, timeout: float = 5.0) -> None:
         """Has the step raise an alarm, until it ends, when a rule such as 'heat_residual max > 10 for 3s'
         holds: told in the profile, on the plots, and as the user wants alarms told. Every rank may say
         the same."""
-        with self._locked():
-            if not self:
-                return
-            self._check(
-                self._lib.sonde_query_alarm(
-                    self._handle, name.encode(), rule.encode(), _milliseconds(timeout)
-                )
-            )
+        with self._lock:
+            try:
+                self._connection.alarm(name, rule, timeout)
+            finally:
+                self._wake_thread()
 
     # --- What stands
 
@@ -263,29 +219,15 @@ class Query:
         explicit_tags: bool = False,
     ) -> int:
         """Calls back with the value of every tick from now on. Gives an id for cancel()."""
-        question = _ask(metric, aggregator, "", rate, tags, filters, by, explicit_tags)
-
-        def news(_: object, result: Any) -> None:
-            r = result.contents
-            self._call(
-                callback,
-                News(
-                    _all_series(r),
-                    bool(r.late),
-                    r.missed,
-                    r.nodes_answered,
-                    r.nodes_expected,
-                    bool(r.rows_only),
-                ),
-            )
-
-        kept = c.PointsFn(news)
-        with self._locked():
-            if not self:
-                return 0
-            return self._stand(
-                self._lib.sonde_query_subscribe(self._handle, ctypes.byref(question), kept, None), kept
-            )
+        _check_callback(callback)
+        with self._lock:
+            try:
+                id = self._connection.subscribe(
+                    metric, aggregator, "", rate, tags, filters, by, explicit_tags
+                )
+            finally:
+                self._wake_thread()
+            return self._stand(id, callback)
 
     def watch(
         self, condition: str, callback: Callable[[Event], object], *, tell_end: bool = False
@@ -293,44 +235,38 @@ class Query:
         """Calls back when the condition becomes true, and with `tell_end` when it is over:
         'METRIC[{tag=value,...}] [AGGREGATOR] [rate] [by KEY,...] COMPARISON NUMBER [for TIME]'.
         With `by`, for each group by itself: the event's tags name it. Gives an id for cancel()."""
-
-        def tell(_: object, event: Any) -> None:
-            e = event.contents
-            one = e.series.contents
-            self._call(
-                callback,
-                Event(e.id, bool(e.is_true), e.time_ns * 1e-9, e.value, _text(one.metric), _tags(one)),
-            )
-
-        kept = c.WatchFn(tell)
-        with self._locked():
-            if not self:
-                return 0
-            return self._stand(
-                self._lib.sonde_query_watch(
-                    self._handle, condition.encode(), int(tell_end), kept, None
-                ),
-                kept,
-            )
+        _check_callback(callback)
+        with self._lock:
+            try:
+                id = self._connection.watch(condition, tell_end)
+            finally:
+                self._wake_thread()
+            return self._stand(id, callback)
 
     def cancel(self, id: int) -> None:
         """Ends a subscription or a watch."""
-        with self._locked():
-            if self:
-                self._check(self._lib.sonde_query_cancel(self._handle, id))
+        with self._lock:
+            try:
+                self._connection.cancel(id)
+            finally:
+                self._callbacks.pop(id, None)
+                self._wake_thread()
 
     def poll(self, timeout: Optional[float] = 0.0) -> int:
         """Waits so long for news (None: for ever) and calls back; how many calls that were. What a
         callback raises comes out here; of several, the first, and the others are printed."""
         with self._lock:
-            calls = self._lib.sonde_query_poll(self._handle, _milliseconds(timeout)) if self else 0
-            if self._raised:
-                raised, self._raised = self._raised, []
-                for one in raised[1:]:
-                    traceback.print_exception(type(one), one, one.__traceback__)
-                raise raised[0]
-            if calls < 0:
-                self._check(-calls)
+            if self._calling:
+                raise QueryError(INVALID, "poll() was called from within a callback")
+            news, failed = self._connection.poll(timeout)
+            calls, raised = self._call_back(news)
+            if raised:
+                _print_all(raised[1:])
+                # Emptied: what is raised refers to this call, which must not refer back.
+                del raised[1:]
+                raise raised.pop()
+            if failed is not None:
+                raise QueryError(*failed)
             return calls
 
     # --- In the background
@@ -349,19 +285,20 @@ class Query:
             self._thread.start()
 
     def stop(self) -> None:
-        """Ends that thread, and waits for it unless it is the one that calls."""
+        """Ends that thread, and waits for it unless a callback does this."""
         with self._lock:
+            in_callback = self._calling  # of this thread, which holds the lock
             thread, wake = self._thread, self._wake
             self._thread = self._wake = None
         if thread is None or wake is None:
             return
         os.close(wake[1])
-        if thread is not threading.current_thread():
+        if not in_callback and thread is not threading.current_thread():
             thread.join()
 
     def _run(self, wake: int) -> None:
         try:
-            while True:
+            while self:  # a callback may close it
                 ready, _, _ = select.select([self.fileno(), wake], [], [])
                 if wake in ready and not os.read(wake, 1024):
                     return
@@ -385,80 +322,41 @@ class Query:
 
     # --- Parts of the above
 
-    def _locked(self) -> _Held:
-        return _Held(self)
+    def _wake_thread(self) -> None:
+        """After a question: values that came while it waited are for the thread to call."""
+        if self._wake is not None and threading.current_thread() is not self._thread:
+            with contextlib.suppress(BlockingIOError):  # it is full: the thread will wake up
+                os.write(self._wake[1], b"x")
 
-    def _check(self, code: int) -> None:
-        if code not in (OK, OFF):
-            raise QueryError(code, _text(self._lib.sonde_query_error(self._handle)))
-
-    def _stand(self, id: int, kept: Any) -> int:
-        if id == 0:
-            raise QueryError(INVALID, _text(self._lib.sonde_query_error(self._handle)))
-        self._kept[id] = kept
+    def _stand(self, id: int, callback: Callable[[Any], object]) -> int:
+        if id != 0:
+            self._callbacks[id] = callback
         return id
 
-    def _call(self, callback: Callable[[Any], object], what: Any) -> None:
+    def _call_back(self, news: list[tuple[int, Any]]) -> tuple[int, list[BaseException]]:
+        """How many calls that were, and what they raised."""
+        calls, raised = 0, list[BaseException]()
+        self._calling = True
         try:
-            callback(what)
-        except BaseException as raised:  # C is between here and poll()
-            self._raised.append(raised)
+            for id, what in news:
+                callback = self._callbacks.get(id)
+                if callback is None:  # cancelled, by one that was called before
+                    continue
+                calls += 1
+                try:
+                    callback(what)
+                except BaseException as error:  # the others are called all the same
+                    raised.append(error)
+        finally:
+            self._calling = False
+        return calls, raised
 
 
-class _Held:
-    """The lock, for a question: values that came while it waited are for the thread to call."""
-
-    def __init__(self, query: Query):
-        self._query = query
-
-    def __enter__(self) -> None:
-        self._query._lock.acquire()
-
-    def __exit__(self, *_: object) -> None:
-        wake = self._query._wake
-        if wake is not None and threading.current_thread() is not self._query._thread:
-            with contextlib.suppress(BlockingIOError):  # it is full: the thread will wake up
-                os.write(wake[1], b"x")
-        self._query._lock.release()
+def _print_all(raised: list[BaseException]) -> None:
+    for one in raised:
+        traceback.print_exception(type(one), one, one.__traceback__)
 
 
-def _ask(
-    metric: str,
-    aggregator: str,
-    downsample: str,
-    rate: Union[bool, str],
-    tags: Optional[dict[str, str]],
-    filters: Iterable[tuple[str, str, str]],
-    by: Names,
-    explicit_tags: bool,
-    last: Optional[float] = None,
-    start: Optional[float] = None,
-    end: Optional[float] = None,
-) -> c.Question:
-    rates = {False: 0, True: _RATE, "counter": _RATE | _RATE_COUNTER, "drop": _RATE | _RATE_DROP}
-    if rate not in rates:
-        raise ValueError('rate: expected True, False, "counter" or "drop"')
-    all_filters = list(_filters(tags or {}, filters, (by,) if isinstance(by, str) else by))
-    question = c.Question(
-        metric=metric.encode(),
-        aggregator=aggregator.encode(),
-        downsample=downsample.encode() or None,
-        filters=(c.Filter * len(all_filters))(*all_filters),
-        filter_count=len(all_filters),
-        flags=rates[rate] | (_EXPLICIT_TAGS if explicit_tags else 0),
-        last_seconds=0 if last is None else last,
-        start_ns=_nanoseconds(start),
-        end_ns=_nanoseconds(end),
-    )
-    return question
-
-
-def _filters(
-    tags: dict[str, str], filters: Iterable[tuple[str, str, str]], by: Iterable[str]
-) -> Iterator[c.Filter]:
-    for key, value in tags.items():
-        yield c.Filter(b"literal_or", key.encode(), value.encode(), 0)
-    for type, key, pattern in filters:
-        yield c.Filter(type.encode(), key.encode(), pattern.encode(), 0)
-    for key in by:
-        yield c.Filter(b"wildcard", key.encode(), b"*", 1)
+def _check_callback(callback: Any) -> None:
+    if not callable(callback):
+        raise TypeError(f"the callback: expected a function, not {type(callback).__name__}")

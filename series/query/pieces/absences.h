@@ -9,12 +9,16 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "core/job.h"
 #include "series/query/query.h"
 
 namespace sonde {
+
+// In place of absences, for a metric of which no row is right (series/store/past.h).
+inline constexpr TimeRange kAnyTime = {INT64_MIN, INT64_MAX};
 
 // Ascending, each behind the one before; first to last, both of them are in it. Those in which a
 // node was only coming or going are one moment long. `each_value`: of a counter whose values are

@@ -214,7 +214,7 @@ void LevelZero::ReadPorts(State& state, Reading& reading) {
   });
   Take(taken, received, reading[Value::kLinkReceived]);
   Take(taken, transmitted, reading[Value::kLinkTransmitted]);
-  if (taken == Taken::kMissing) reading.links.fill(Link());
+  if (taken == Taken::kNothing) reading.links.fill(Link());
 }
 
 void LevelZero::ReadErrors(State& state, Reading& reading) {

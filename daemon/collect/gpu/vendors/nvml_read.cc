@@ -9,7 +9,7 @@ namespace sonde::collect::gpu {
 template <typename Function, typename... Arguments>
 Taken Nvml::Ask(State& state, NvmlCall call, Function* function, Arguments... arguments) {
   // A lost device is asked nothing more: each call may take long to fail.
-  if (state.failure != nvml::kSuccess) return Taken::kMissing;
+  if (state.failure != nvml::kSuccess) return Taken::kNothing;
   return CallThrough(
       state.gates[call], *options_.clock,
       [&](int result) {
@@ -90,7 +90,7 @@ void Nvml::ReadLoad(State& state, Reading& reading) {
 }
 
 void Nvml::ReadMemory(State& state, Reading& reading) {
-  Taken taken = Taken::kMissing;
+  Taken taken = Taken::kNothing;
   unsigned long long used = 0;
   unsigned long long total = 0;
   if (api_.memory_v2 != nullptr) {

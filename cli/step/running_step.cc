@@ -1,0 +1,31 @@
+#include "cli/step/running_step.h"
+
+#include <chrono>
+#include <thread>
+#include <utility>
+
+#include "serve/head_client.h"
+
+namespace sonde::cli {
+
+Result<std::string> AskRunning(const Archive& archive, const std::string& target, Nanos patience,
+                               ProfileEntry& entry) {
+  constexpr Nanos kPause = 20 * kMillisecond;
+  const Nanos deadline = Clock::System().Monotonic() + patience;
+  while (true) {
+    if (entry.endpoint.port == 0) {
+      return Status(Code::kUnavailable, "it does not say where it can be reached");
+    }
+    const Nanos left = deadline - Clock::System().Monotonic();
+    auto answer = serve::AskHead(entry.endpoint, target, left);
+    if (answer.status().code() != Code::kUnavailable) return answer;
+    auto now = archive.Entry(entry.key);
+    if (!now.ok()) return now.status();
+    entry = *std::move(now);
+    if (!entry.running) return Status(Code::kNotFound, "it has ended");
+    if (Clock::System().Monotonic() + kPause >= deadline) return answer;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(kPause));
+  }
+}
+
+}  // namespace sonde::cli

@@ -1,0 +1,154 @@
+"""Every page against axe-core's rules (WCAG 2.1 A and AA, best practices), light and dark, narrow and wide, and
+all of its controls by keyboard alone.
+
+accessibility_test.py PAGE_SERVER API_SERVER LIST_SERVER PACKAGES_DIR [--shots DIR]
+axe-core comes from npm, once, into PACKAGES_DIR; where npm cannot be had, the tests that need it are skipped.
+Needs what page_test.py needs.
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.parse
+
+from npm_package import fetch_package
+from selenium.webdriver.common.action_chains import ActionChains
+from selenium.webdriver.common.keys import Keys
+
+AXE = "axe-core@4.14.1"
+RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
+PAGE_SERVER, API_SERVER, LIST_SERVER, PACKAGES = (*sys.argv[1:5], *[""] * 4)[:4]
+sys.argv[1:5] = [PAGE_SERVER]
+
+from page_test import SHOTS, Page  # noqa: E402  it reads the words that are left
+
+# What each page is called, its server, its address, and what is there when it is complete.
+FINISHED, RUNNING, NODES = "4711.0", "4712.0", "4713.0"
+PAGES = {
+    "list": ("list", "#/", ".list tbody tr"),
+    "filters": ("list", "#/?state=failed&tag=campaign", ".chips .tag"),
+    "job": ("page", "#/job/4711", ".jobs tbody tr"),
+    "finished": ("page", f"#/job/{FINISHED}", "figure canvas"),
+    "running": ("page", f"#/job/{RUNNING}", "figure canvas"),
+    "nodes": ("nodes", f"#/job/{NODES}", ".heat canvas"),
+    "explorer": ("page", f"#/explore?job={FINISHED}&metric=node_load1&by=host", ".explore canvas"),
+    "empty explorer": ("page", "#/explore", ".explore"),
+    "alarms": ("api", f"#/alarms?job={RUNNING}", ".alarm-page h1"),
+    "tree": ("tree", "#/tree?job=4714.0", ".cells canvas"),
+    "ended tree": ("page", f"#/tree?job={FINISHED}", ".tree-page h1"),
+    "diff": ("page", f"#/diff?profiles={FINISHED},{RUNNING}", "table[aria-label=Runs]"),
+}
+VIOLATIONS = """
+const [rules, done] = arguments;
+axe.run(document, {runOnly: {type: 'tag', values: rules}, resultTypes: ['violations']}).then(
+    (found) => done(found.violations.flatMap((rule) => rule.nodes.map(
+        (node) => rule.id + ': ' + node.target.join(' ') + ': ' + node.failureSummary.split('\\n').slice(1).join(';')))),
+    (error) => done([String(error)]));"""
+OPENED = "document.querySelectorAll('main details:not(.menu)').forEach((one) => { one.open = true; });"
+# Tab has to reach every control that is there, also one that was made anew since; of radio buttons of one name the
+# browser stops at one. Gives how many are left, and what is focused now if one cannot see that it is.
+REACHED = """
+const reached = window.reached ??= new Set(), active = document.activeElement;
+const style = getComputedStyle(active);
+const controls = [...document.querySelectorAll(
+    'a[href], button, input, select, textarea, summary, [tabindex="0"]')]
+    .filter((one) => one.checkVisibility({visibilityProperty: true}) && !one.disabled && one.tabIndex >= 0 &&
+                     !(one.type === 'radio' && !one.checked));
+reached.add(active);
+const marked = style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1;
+return [controls.filter((one) => !reached.has(one)).map((one) => one.outerHTML.slice(0, 150)),
+        controls.includes(active) && !marked ? [active.outerHTML.slice(0, 150)] : []];"""
+
+
+class Served:
+    """A server of made steps; its address with the token."""
+
+    def __init__(self, *words, token=""):
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().split()[0]
+        if token:
+            self.address += f"/?token={token}"
+
+    def end(self):
+        self.process.communicate("")
+
+
+class AccessibilityTest(Page):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        archive = tempfile.TemporaryDirectory(prefix="sonde-axe-", ignore_cleanup_errors=True)
+        cls.addClassCleanup(archive.cleanup)
+        others = {"nodes": Served(PAGE_SERVER, "--nodes", "4"), "tree": Served(PAGE_SERVER, "--tree", "100"),
+                  "api": Served(API_SERVER, token="api-test"), "list": Served(LIST_SERVER, archive.name, "60")}
+        for one in others.values():
+            cls.addClassCleanup(one.end)
+        cls.addresses = {"page": cls.address, **{name: one.address for name, one in others.items()}}
+        for address in cls.addresses.values():
+            cls.browser.get(address)  # the cookie
+
+    def setUp(self):
+        self.screen(1400, 1000)
+
+    def open(self, page):
+        server, where, complete = PAGES[page]
+        self.browser.get("about:blank")
+        self.browser.get(urllib.parse.urljoin(self.addresses[server], "/" + where))
+        self.wait_complete(complete)
+        # What is measured is one state of the page.
+        if self.find("#refresh").is_selected():
+            self.browser.execute_script("document.getElementById('refresh').click()")
+
+    def wait_complete(self, complete):
+        self.wait_for(complete)
+        self.until(lambda: not self.find_all("#view > .empty"))
+
+    def test_no_rule_is_broken(self):
+        package = fetch_package(AXE, pathlib.Path(PACKAGES).resolve())
+        if package is None:
+            self.skipTest(f"{AXE} cannot be had from npm")
+        axe = (package / "axe.min.js").read_text()
+        for page, width, dark in [(page, width, dark) for page in PAGES for width in (1400, 390)
+                                  for dark in (False, True)]:
+            with self.subTest(page, width=width, dark=dark):
+                self.screen(width, 1000, dark)
+                self.open(page)
+                self.wait_to_fit(width)
+                self.browser.execute_script(OPENED)
+                self.browser.execute_script(axe)
+                found = self.browser.execute_async_script(VIOLATIONS, RULES)
+                self.assertEqual(found, [])
+                if SHOTS:
+                    self.shot(f"axe-{page}-{width}-{'dark' if dark else 'light'}")
+
+    def test_a_broken_rule_is_found(self):
+        package = fetch_package(AXE, pathlib.Path(PACKAGES).resolve())
+        if package is None:
+            self.skipTest(f"{AXE} cannot be had from npm")
+        self.open("job")
+        self.browser.execute_script((package / "axe.min.js").read_text())
+        self.browser.execute_script("""
+            document.querySelector('main').append(Object.assign(document.createElement('button'), {id: 'mute'}));""")
+        found = self.browser.execute_async_script(VIOLATIONS, RULES)
+        self.assertTrue([one for one in found if one.startswith("button-name: #mute")], found)
+
+    def test_tab_reaches_every_control_and_marks_it(self):
+        for page in PAGES:
+            with self.subTest(page):
+                self.open(page)
+                self.browser.execute_script("document.activeElement.blur()")
+                left, _ = self.browser.execute_script(REACHED)
+                unmarked = []
+                for _ in range(3 * len(left) + 30):
+                    ActionChains(self.browser).send_keys(Keys.TAB).perform()
+                    left, bad = self.browser.execute_script(REACHED)
+                    unmarked += bad
+                    if not left:
+                        break
+                self.assertEqual((left, unmarked), ([], []))
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

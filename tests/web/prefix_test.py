@@ -1,0 +1,235 @@
+"""The page behind proxies that a browser asks by a path of their own, in headless Chromium: every page loads, a
+running step's ticks arrive, and nothing is asked outside of that path.
+
+prefix_test.py PAGE_SERVER LIST_SERVER PLACE [--shots DIR]
+The proxies are one of this test, which takes its prefix off as code-server's /proxy/PORT/ does or keeps it as
+/absproxy/PORT/ does, and jupyter-server-proxy from PyPI, in an environment of its own that is made in PLACE;
+without a network that one is left out. Needs what page_test.py needs.
+"""
+
+import contextlib
+import http.client
+import http.server
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+PAGE_SERVER, LIST_SERVER, PLACE = (*sys.argv[1:4], *[""] * 3)[:3]
+sys.argv[1:4] = [PAGE_SERVER]
+
+from page_test import PATIENCE, Page  # noqa: E402  it reads the words that are left
+
+JUPYTER = ("jupyter-server==2.21.1", "jupyter-server-proxy==4.6.0")
+FINISHED, RUNNING = "4711.0", "4712.0"
+PAGES = {
+    "#/": ".list tbody tr",
+    f"#/job/{FINISHED}": "figure canvas",
+    f"#/explore?job={FINISHED}&metric=node_load1&by=host": ".explore canvas",
+    f"#/alarms?job={FINISHED}": ".alarm-page h1",
+    f"#/tree?job={FINISHED}": ".tree-page h1",
+    f"#/diff?profiles={FINISHED},{RUNNING}": "table[aria-label=Runs]",
+}
+
+
+class Gate(http.server.BaseHTTPRequestHandler):
+    """Passes on what is asked below the prefix."""
+
+    protocol_version = "HTTP/1.1"
+
+    def log_message(self, *_args):
+        pass
+
+    def serve(self):
+        gate = self.server
+        if not self.path.startswith(gate.prefix + "/"):
+            gate.outside.append(self.path)
+            return self.send_error(404)
+        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        target = self.path if gate.keeps else self.path[len(gate.prefix):]
+        sonde = http.client.HTTPConnection(gate.sonde, timeout=PATIENCE)
+        with contextlib.closing(sonde):
+            sonde.request(self.command, target, body, dict(self.headers))
+            answer = sonde.getresponse()
+            self.send_response(answer.status)
+            for name, value in answer.getheaders():
+                if name.lower() not in ("connection", "transfer-encoding", "date", "server"):
+                    self.send_header(name, value)
+            self.send_header("Connection", "close")  # which is the end of a stream
+            self.end_headers()
+            while part := answer.read1(65536):
+                self.wfile.write(part)
+
+    do_GET = do_HEAD = do_POST = do_PUT = do_DELETE = serve
+
+
+class GateServer(http.server.ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, sonde, prefix, keeps):
+        super().__init__(("127.0.0.1", 0), Gate)
+        self.sonde, self.prefix, self.keeps, self.outside = sonde, prefix, keeps, []
+        self.address = f"http://127.0.0.1:{self.server_port}{prefix}/"
+
+    def handle_error(self, request, client_address):
+        """A browser that leaves a page does not wait for its answers, and a stream ends when the server does."""
+        if not isinstance(sys.exc_info()[1], (OSError, http.client.HTTPException)):
+            super().handle_error(request, client_address)
+
+
+@contextlib.contextmanager
+def gate_to(address, prefix, keeps):
+    server = GateServer(address.split("/")[2], prefix, keeps)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def jupyter_program():
+    """jupyter of PLACE, or None. Two runs may make it at the same time."""
+    place = pathlib.Path(PLACE).resolve()
+    jupyter = place / "bin" / "jupyter"
+    if not (place / "complete").exists():
+        subprocess.run([sys.executable, "-m", "venv", place], check=False, capture_output=True)
+        pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", *JUPYTER]
+        if not pip[0].exists() or subprocess.run(pip, check=False, capture_output=True).returncode != 0:
+            return None
+        (place / "complete").touch()
+    return jupyter
+
+
+@contextlib.contextmanager
+def jupyter_server(program, base):
+    """Jupyter's server below `base`, as JupyterHub starts it for each user; its address."""
+    with tempfile.TemporaryDirectory(prefix="sonde-jupyter-", ignore_cleanup_errors=True) as home:
+        environment = {**os.environ, "HOME": home, "JUPYTER_RUNTIME_DIR": home, "JUPYTER_CONFIG_DIR": home,
+                       "PATH": f"{program.parent}:{os.environ['PATH']}"}
+        words = [program, "server", "--no-browser", "--allow-root", "--ip", "127.0.0.1", "--port", "0", f"--ServerApp.base_url={base}",
+                 "--IdentityProvider.token=jupyters-own", f"--ServerApp.root_dir={home}"]
+        process = subprocess.Popen(words, env=environment, stderr=subprocess.PIPE, text=True)
+        try:
+            for line in process.stderr:
+                if found := re.search(r"http://[^ ]+:(\d+)/", line):
+                    break
+            else:
+                raise AssertionError("Jupyter's server does not start")
+            # What it says must not fill the pipe.
+            threading.Thread(target=process.stderr.read, daemon=True).start()
+            yield f"http://127.0.0.1:{found.group(1)}{base}"
+        finally:
+            process.terminate()
+            process.wait()
+            process.stderr.close()
+
+
+class PrefixTest(Page):
+    def setUp(self):
+        self.screen(1400, 1000)
+        self.token = self.address.partition("?")[2]
+        self.port = re.search(r":(\d+)/", self.address).group(1)
+
+    def requested(self):
+        """All that the page has asked, its own address too."""
+        return self.browser.execute_script(
+            "return [location.href, ...performance.getEntriesByType('resource').map((one) => one.name)]")
+
+    def go_round(self, below):
+        """All pages, from the address with the token; `below`: the address of what is proxied."""
+        self.browser.get(f"{below}?{self.token}")
+        self.wait_for(".list tbody tr")
+        self.assertEqual(self.browser.current_url.split("#")[0], below)
+        for where, complete in PAGES.items():
+            with self.subTest(where):
+                self.browser.execute_script("location.hash = arguments[0]", where)
+                self.wait_for(complete)
+                self.until(lambda: not self.find_all("#view > .empty"))
+        self.assertFalse(self.find("#message").is_displayed(), self.find("#message").text)
+        self.watch_running()
+        self.change_a_tag()
+        self.assertEqual([one for one in self.requested() if not one.startswith((below, "data:"))], [])
+        links = self.browser.execute_script("return [...document.querySelectorAll('a[href]')].map((one) => one.href)")
+        self.assertEqual([one for one in links if not one.startswith(below)], [])
+
+    def watch_running(self):
+        """Ticks arrive as the server tells them."""
+        self.browser.execute_script("location.hash = arguments[0]", f"#/job/{RUNNING}")
+        self.wait_for('figure[data-metric="node_load1"] canvas')
+        now = self.find('figure[data-metric="node_load1"] figcaption span')
+        before = now.text
+
+        def changed():
+            self.server.stdin.write("t")
+            self.server.stdin.flush()
+            return now.text != before
+        self.until(changed)
+
+    def change_a_tag(self):
+        """A request that writes."""
+        self.browser.execute_script("location.hash = arguments[0]", f"#/job/{FINISHED}")
+        self.until(lambda: FINISHED in self.find("h1").text)
+        name = f"behind-{len(self.find_all('.tags .tag'))}"
+
+        def written():  # into a field that the page may have made anew
+            field = self.find(".tags input")
+            field.clear()
+            field.send_keys(name, "\n")
+            return True
+        self.until(written)
+        self.until(lambda: name in self.find(".tags").text)
+
+    def test_a_proxy_that_takes_its_prefix_off(self):
+        with gate_to(self.address, f"/code/proxy/{self.port}", keeps=False) as gate:
+            self.go_round(gate.address)
+            self.assertEqual(gate.outside, [])
+
+    def test_a_proxy_that_keeps_its_prefix(self):
+        with gate_to(self.address, f"/code/absproxy/{self.port}", keeps=True) as gate:
+            self.go_round(gate.address)
+            self.assertEqual(gate.outside, [])
+
+    def test_the_cookie_is_for_what_is_proxied_only(self):
+        with gate_to(self.address, "/user/ada/proxy/4242", keeps=False) as gate:
+            self.browser.get(f"{gate.address}?{self.token}")
+            self.wait_for(".list tbody tr")
+            (cookie,) = [one for one in self.browser.get_cookies() if one["name"].startswith("sonde-")]
+            self.assertEqual(cookie["path"], "/user/ada/proxy/4242")
+
+    def test_the_archive_behind_a_proxy(self):
+        with tempfile.TemporaryDirectory(prefix="sonde-prefix-") as archive:
+            steps = subprocess.Popen([LIST_SERVER, archive, "20"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+            try:
+                address = steps.stdout.readline().strip()
+                for prefix, keeps in (("/proxy/4243", False), ("/absproxy/4243", True)):
+                    with gate_to(address, prefix, keeps) as gate:
+                        self.browser.get(gate.address + address.partition("/?")[1][1:] + address.partition("/?")[2])
+                        self.wait_for(".list td.id a").click()
+                        self.until(lambda: "#/job/" in self.browser.current_url and self.find_all(".title h1"))
+                        self.assertEqual([one for one in self.requested() if not one.startswith((gate.address, "data:"))], [])
+                        self.browser.get("about:blank")
+                        self.assertEqual(gate.outside, [])
+            finally:
+                steps.communicate("")
+
+    def test_jupyter_server_proxy(self):
+        program = jupyter_program()
+        if program is None:
+            self.skipTest(f"{' and '.join(JUPYTER)} cannot be had from PyPI")
+        with jupyter_server(program, "/user/ada/") as jupyter:
+            self.browser.get(f"{jupyter}login?token=jupyters-own")  # as who is logged in
+            self.browser.get_log("browser")  # of Jupyter's own page
+            for below in (f"{jupyter}proxy/{self.port}/", f"{jupyter}proxy/absolute/{self.port}/"):
+                with self.subTest(below):
+                    self.go_round(below)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
