@@ -146,13 +146,19 @@ std::string PollsText(const insight::RankBudget& rank) {
   return rank.in_mpi.polls ? "yes" : "no";
 }
 
+// "-" for what is not known, and where nobody waited: a column of "-" is left out.
+std::string AwaitedCell(double seconds) { return seconds > 0 ? text::Seconds(seconds) : "-"; }
+
 std::string RankTable(const StepBudget& all, const Environment& env) {
   using enum text::Table::Align;
-  BudgetTable table(
-      {{"rank", kRight}, {"node", kLeft, true}, {"MPI polls", kLeft}, {"awaited", kRight}});
+  BudgetTable table({{"rank", kRight},
+                     {"node", kLeft, true},
+                     {"MPI polls", kLeft},
+                     {"awaited", kRight},
+                     {"in receives", kRight}});
   for (const insight::RankBudget& rank : all.ranks) {
     table.Row({std::to_string(rank.who.rank), text::Printable(rank.who.host), PollsText(rank),
-               std::isnan(rank.awaited) ? "-" : text::Seconds(rank.awaited)},
+               AwaitedCell(rank.awaited), AwaitedCell(rank.awaited_in_receives)},
               rank.budget);
   }
   return "\n" + table.Render(env);
@@ -190,14 +196,21 @@ std::string RankName(const insight::RankBudget& rank) {
   return fmt::format("rank {} on {}", rank.who.rank, text::Printable(rank.who.host));
 }
 
-std::string AwaitedText(const StepBudget& all) {
-  std::vector<NamedNumber> awaited;
+std::string AwaitedText(std::string_view title, const StepBudget& all,
+                        double insight::RankBudget::*awaited) {
+  std::vector<NamedNumber> seconds;
   for (const insight::RankBudget& rank : all.ranks) {
-    if (rank.awaited >= kLeastAwaited * all.whole.whole()) {
-      awaited.emplace_back(RankName(rank), rank.awaited);
+    if (rank.*awaited >= kLeastAwaited * all.whole.whole()) {
+      seconds.emplace_back(RankName(rank), rank.*awaited);
     }
   }
-  return TopOf("awaited by the others in collectives", std::move(awaited), text::Seconds);
+  return TopOf(title, std::move(seconds), text::Seconds);
+}
+
+std::string AwaitedText(const StepBudget& all) {
+  using insight::RankBudget;
+  return AwaitedText("awaited by the others in collectives", all, &RankBudget::awaited) +
+         AwaitedText("awaited by the others in receives", all, &RankBudget::awaited_in_receives);
 }
 
 std::string MostOfAll(const std::vector<Named>& all) {

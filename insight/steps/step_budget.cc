@@ -14,6 +14,7 @@
 #include "insight/steps/step_phases.h"
 #include "insight/steps/step_rates.h"
 #include "profiles/json/writer.h"
+#include "profiles/report/calls.h"
 #include "profiles/report/used.h"
 
 namespace sonde::insight {
@@ -122,7 +123,9 @@ class Budgeting {
       }
       for (const StepRank& rank : ranks) AddRank(rank, least);
     }
-    if (out_.collectives_split) TakeAwaited(waits.Awaited());
+    if (out_.collectives_split) TakeAwaited(waits.Awaited(), &RankBudget::awaited);
+    const auto in_receives = AwaitedInReceives(profile_);
+    if (!in_receives.empty()) TakeAwaited(in_receives, &RankBudget::awaited_in_receives);
     Finish(rates.seen());
     return std::move(out_);
   }
@@ -203,10 +206,10 @@ class Budgeting {
       phase.computing.push_back(part.Share(Spent::kComputing));
     }
   }
-  void TakeAwaited(const std::map<uint32_t, double>& awaited) {
+  void TakeAwaited(const std::map<uint32_t, double>& awaited, double RankBudget::*to) {
     for (RankBudget& rank : out_.ranks) {
       const auto at = awaited.find(rank.who.rank);
-      rank.awaited = at == awaited.end() ? 0 : at->second;
+      rank.*to = at == awaited.end() ? 0 : at->second;
     }
   }
   Budget& NodeOf(const StepRows::Who& who) {
@@ -383,6 +386,7 @@ void WriteRank(const RankBudget& rank, JsonWriter& json) {
     json.Null().Field("cpu_in_mpi", kNoNumber);
   }
   json.Field("awaited_seconds", rank.awaited);
+  json.Field("awaited_in_receives_seconds", rank.awaited_in_receives);
   WriteBudget(rank.budget, json);
   json.EndObject();
 }

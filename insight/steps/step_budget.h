@@ -29,6 +29,9 @@ struct RankBudget {
   // For how long others waited for it in collectives, in rank seconds (insight/collective_waits.h);
   // NaN: not known.
   double awaited = std::numeric_limits<double>::quiet_NaN();
+  // The same in receives that name whom they wait for; at least (docs/interpose.md). NaN: not
+  // known, or nobody waited so for anybody.
+  double awaited_in_receives = std::numeric_limits<double>::quiet_NaN();
 };
 
 struct NodeBudget {

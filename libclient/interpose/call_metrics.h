@@ -25,6 +25,10 @@ inline constexpr CallMetric kMpiWaitSeconds = {
     "mpi_wait_seconds_total", "seconds", CallType::kCounter,
     "Time in functions that wait for other ranks: completion, probes, barriers, blocking "
     "receives. Tags class, function."};
+inline constexpr CallMetric kMpiPeerWaitSeconds = {
+    "mpi_peer_wait_seconds_total", "seconds", CallType::kCounter,
+    "Time in blocking receives and probes from a named rank, by that rank, where a task waited for "
+    "it for a tenth of its time. Tag peer: the rank in MPI_COMM_WORLD."};
 inline constexpr CallMetric kMpiSentBytes = {
     "mpi_sent_bytes_total", "bytes", CallType::kCounter,
     "Bytes that MPI functions were given to send. Tags class, function."};
@@ -72,22 +76,12 @@ inline constexpr CallMetric kFunctionSecondsMetric = {
     "object."};
 
 // All of them.
-inline constexpr const CallMetric* kCallMetrics[] = {&kMpiCalls,
-                                                     &kMpiSeconds,
-                                                     &kMpiWaitSeconds,
-                                                     &kMpiSentBytes,
-                                                     &kMpiReceivedBytes,
-                                                     &kMpiMessageBytes,
-                                                     &kMpiIoWrittenBytes,
-                                                     &kMpiIoReadBytes,
-                                                     &kMpiIoWriteBytes,
-                                                     &kMpiTimeRatio,
-                                                     &kIoCalls,
-                                                     &kIoSeconds,
-                                                     &kIoReadBytes,
-                                                     &kIoWrittenBytes,
-                                                     &kIoSizeBytes,
-                                                     &kFunctionCallsMetric,
-                                                     &kFunctionSecondsMetric};
+inline constexpr const CallMetric* kCallMetrics[] = {
+    &kMpiCalls,           &kMpiSeconds,          &kMpiWaitSeconds,
+    &kMpiPeerWaitSeconds, &kMpiSentBytes,        &kMpiReceivedBytes,
+    &kMpiMessageBytes,    &kMpiIoWrittenBytes,   &kMpiIoReadBytes,
+    &kMpiIoWriteBytes,    &kMpiTimeRatio,        &kIoCalls,
+    &kIoSeconds,          &kIoReadBytes,         &kIoWrittenBytes,
+    &kIoSizeBytes,        &kFunctionCallsMetric, &kFunctionSecondsMetric};
 
 }  // namespace sonde::interpose

@@ -30,6 +30,10 @@ struct Questions {
   int (*comm_size)(Word comm, int* size);
   int (*comm_rank)(Word comm, int* rank);
   int (*comm_test_inter)(Word comm, int* flag);
+  int (*comm_group)(Word comm, Word* group);
+  int (*group_free)(Word* group);
+  int (*translate_ranks)(Word group, int count, const int* ranks, Word other, int* theirs);
+  Word (*comm_f2c)(int comm);
 };
 struct FortranQuestions {
   void (*type_size)(Word type, int* size, int* error);
@@ -45,6 +49,8 @@ extern Questions questions;
 extern FortranQuestions fortran_questions;
 // MPI_PROC_NULL of the library: a rank to or from which nothing is sent.
 extern int proc_null;
+// Its MPI_COMM_WORLD; 0: not known.
+extern Word world;
 void FindQuestions();
 
 struct CAbi {
@@ -72,6 +78,8 @@ struct CAbi {
   static int CommSize(Word comm) { return Ask(questions.comm_size, comm); }
   static int CommRank(Word comm) { return Ask(questions.comm_rank, comm); }
   static bool BetweenGroups(Word comm) { return Ask(questions.comm_test_inter, comm) != 0; }
+  // As C has it; 0: not known.
+  static Word Comm(Word argument) { return argument; }
 };
 
 // The functions of MPI 4 whose names end in _c: counts are MPI_Count.
@@ -116,6 +124,9 @@ struct FortranAbi {
   static int CommSize(Word comm) { return Ask(fortran_questions.comm_size, comm); }
   static int CommRank(Word comm) { return Ask(fortran_questions.comm_rank, comm); }
   static bool BetweenGroups(Word comm) { return Ask(fortran_questions.comm_test_inter, comm) != 0; }
+  static Word Comm(Word argument) {
+    return questions.comm_f2c == nullptr ? 0 : questions.comm_f2c(Int(argument));
+  }
 };
 
 }  // namespace sonde::mpi

@@ -4,6 +4,8 @@
 //   void Prepare<Abi>(Word* a, Word status)   before the call: may pass `status` where the program
 //                                             passes MPI_STATUS_IGNORE
 //   Bytes Count<Abi>(const Word* a)           after a call that succeeded
+// A call that waits for a message from one rank has the places of that rank and its communicator in
+// kPeer and kPeerComm; they are -1 in all others.
 //
 // Collectives are counted by the buffers of the calling rank, as the standard describes them, not
 // by what an algorithm sends. On intercommunicators no bytes are counted.
@@ -24,6 +26,7 @@ namespace shape {
 
 struct Plain {
   static constexpr bool kSends = false, kReceives = false;
+  static constexpr int kPeer = -1, kPeerComm = -1;
   template <class Abi>
   static void Prepare(Word*, Word) {}
 };
@@ -33,6 +36,11 @@ struct None : Plain {
   static Bytes Count(const Word*) {
     return {};
   }
+};
+
+template <class Shape, int kPeerPlace, int kCommPlace>
+struct From : Shape {
+  static constexpr int kPeer = kPeerPlace, kPeerComm = kCommPlace;
 };
 
 template <class Abi>
@@ -103,6 +111,9 @@ struct Arrived : ByStatus<kType, kStatus> {
   }
 };
 
+using Receive = From<Arrived<1, 2, 6>, 3, 5>;
+using Probe = From<None, 0, 2>;
+
 template <int kCount, int kType, int kStatus>
 struct Written : ByStatus<kType, kStatus> {
   static constexpr bool kSends = true;
@@ -115,6 +126,7 @@ struct Written : ByStatus<kType, kStatus> {
 // MPI_Sendrecv and its kin.
 struct Exchange : ByStatus<7, 11> {
   static constexpr bool kSends = true, kReceives = true;
+  static constexpr int kPeer = 8, kPeerComm = 10;
   template <class Abi>
   static Bytes Count(const Word* a) {
     return {Send<1, 2, 3>::Count<Abi>(a).sent, Amount<Abi>(a)};
@@ -122,6 +134,7 @@ struct Exchange : ByStatus<7, 11> {
 };
 struct ExchangeInPlace : ByStatus<2, 8> {
   static constexpr bool kSends = true, kReceives = true;
+  static constexpr int kPeer = 5, kPeerComm = 7;
   template <class Abi>
   static Bytes Count(const Word* a) {
     return {Send<1, 2, 3>::Count<Abi>(a).sent, Amount<Abi>(a)};

@@ -7,6 +7,7 @@ namespace sonde::mpi {
 __thread Thread thread __attribute__((tls_model("initial-exec"))) = {};
 constinit bool active = false;
 constinit interpose::TickClock clock;
+constinit uint64_t begun = 0;
 
 namespace {
 
@@ -19,7 +20,6 @@ struct Share {
   static constexpr double kUpdateSeconds = 0.02;
 
   sonde_metric_t* metric = nullptr;
-  uint64_t begun = 0;
   uint64_t updated = 0;
   double inside = 0;
 
@@ -122,7 +122,7 @@ void Begin() {
   }
   FindQuestions();
   thread.main = true;
-  share.begun = share.updated = clock.Now();
+  begun = share.updated = clock.Now();
   __atomic_store_n(&active, true, __ATOMIC_RELEASE);
 }
 

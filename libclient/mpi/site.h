@@ -47,6 +47,7 @@ extern __thread Thread thread __attribute__((tls_model("initial-exec")));
 // MPI is in use and there is telemetry; read by every thread, atomically.
 extern bool active;
 extern interpose::TickClock clock;
+extern uint64_t begun;  // ticks; MPI_Init
 
 // The library's function of this name, nullptr if it has none.
 void* FindReal(Site& site, const char* symbol);

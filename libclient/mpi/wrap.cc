@@ -6,6 +6,7 @@
 // Each entry point finds out at its first call which case it is.
 #include <utility>
 
+#include "libclient/mpi/peers.h"
 #include "libclient/mpi/site.h"
 
 namespace sonde::mpi {
@@ -32,7 +33,10 @@ __attribute__((always_inline)) inline int Measure(Site& site, void* real, Word* 
   const int result = Invoke<int>(real, a, std::make_index_sequence<kArguments>());
   const uint64_t end = clock.Now();
   Bytes bytes;
-  if (result == 0) bytes = Shape::template Count<Abi>(a);
+  if (result == 0) {
+    bytes = Shape::template Count<Abi>(a);
+    CountPeer<Shape, Abi>(a, end - begin, end);
+  }
   Record(site, end - begin, end, bytes);
   thread.depth = 0;
   return result;
@@ -83,7 +87,10 @@ __attribute__((always_inline)) inline void CallFortran(Site& site, const char* s
     thread.depth = 1;
   }
   Bytes bytes;
-  if (error == nullptr || *error == 0) bytes = Shape::template Count<FortranAbi>(a);
+  if (error == nullptr || *error == 0) {
+    bytes = Shape::template Count<FortranAbi>(a);
+    CountPeer<Shape, FortranAbi>(a, end - begin, end);
+  }
   Record(site, end - begin, end, bytes);
   thread.depth = 0;
 }

@@ -236,7 +236,9 @@ uint64_t SameOnAll(std::string_view text) {
 }  // namespace
 
 std::string OwnerName(const Owner& owner, const JobDescription& job) {
-  if (owner.node == Owner::kNobody) return "";
+  if (owner.node == Owner::kNobody) {
+    return owner.rank == Owner::kNobody ? "" : "task " + std::to_string(owner.rank);
+  }
   std::string host = owner.node < job.nodes.size() && !job.nodes[owner.node].host.empty()
                          ? job.nodes[owner.node].host
                          : "node" + std::to_string(owner.node);

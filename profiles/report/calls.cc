@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
@@ -45,6 +46,9 @@ constexpr std::array<Counted, 2> kFunctions = {
     {{"function_calls_total", &CallRow::calls}, {"function_seconds_total", &CallRow::seconds}}};
 constexpr std::array<std::string_view, 3> kSizes = {"mpi_message_bytes", "mpi_io_write_bytes",
                                                     "io_size_bytes"};
+
+// With the rank in the tag "peer".
+constexpr std::string_view kPeerWaits = "mpi_peer_wait_seconds_total";
 
 // Of all tasks, since MPI_Init; the table shows the ratio to the whole step.
 constexpr std::string_view kMpiShare = "mpi_time_ratio";
@@ -170,6 +174,7 @@ bool CountsCalls(const Series& series) {
   if (series.tags.Find("fstype") != nullptr && series.tags.Find("api") != nullptr) {
     return Find(kFiles, name) != nullptr || (name.starts_with("io_") && IsSize(name));
   }
+  if (series.tags.Find("peer") != nullptr) return name == kPeerWaits;
   if (series.tags.Find("function") != nullptr) return Find(kFunctions, name) != nullptr;
   return name == kMpiShare && series.tags.empty();
 }
@@ -257,6 +262,19 @@ CallTimes TimesOfCalls(const Profile& profile) {
   }
   for (const Filesystem& one : Filesystems(profile)) AddTo(times.files, one.seconds);
   return times;
+}
+
+std::map<uint32_t, double> AwaitedInReceives(const Profile& profile) {
+  std::map<uint32_t, double> awaited;
+  for (const FootprintEntry& entry : profile.footprint) {
+    if (entry.series.metric.name != kPeerWaits || !(entry.last > 0)) continue;
+    const std::string& peer = TagOf(entry.series, "peer");
+    uint32_t rank = 0;
+    const char* const end = peer.data() + peer.size();
+    const auto [read, error] = std::from_chars(peer.data(), end, rank);
+    if (error == std::errc() && read == end) awaited[rank] += entry.last;
+  }
+  return awaited;
 }
 
 }  // namespace sonde

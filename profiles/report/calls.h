@@ -4,7 +4,9 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <cstdint>
 #include <limits>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -50,5 +52,9 @@ struct CallTimes {
   double files = 0;      // on filesystems with data
 };
 CallTimes TimesOfCalls(const Profile& profile);
+
+// Seconds for which tasks waited in receives that name whom they wait for, by that rank; at least
+// (docs/interpose.md).
+std::map<uint32_t, double> AwaitedInReceives(const Profile& profile);
 
 }  // namespace sonde

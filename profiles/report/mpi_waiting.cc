@@ -49,6 +49,16 @@ double AboveTheLeast(const Timed& timed, double tasks) {
   return above > 0 ? above : 0;
 }
 
+// Where a rank is, as far as it is the one with the least or most of something.
+Owner OwnerOf(uint32_t rank, const Profile& profile) {
+  for (const FootprintEntry& entry : profile.footprint) {
+    for (const Owner& owner : {entry.min_owner, entry.max_owner}) {
+      if (owner.rank == rank && owner.node != Owner::kNobody) return owner;
+    }
+  }
+  return {Owner::kNobody, rank};
+}
+
 }  // namespace
 
 MpiWaiting WaitingInMpi(const Profile& profile, double tasks) {
@@ -60,6 +70,9 @@ MpiWaiting WaitingInMpi(const Profile& profile, double tasks) {
     const double waits = timed.waits == nullptr ? 0 : timed.waits->last;
     waiting.seconds = (std::isnan(waiting.seconds) ? 0 : waiting.seconds) + std::max(above, waits);
     if (above > 0) for_whom[timed.seconds->min_owner] += above;
+  }
+  for (const auto& [rank, seconds] : AwaitedInReceives(profile)) {
+    for_whom[OwnerOf(rank, profile)] += seconds;
   }
   const auto most =
       std::max_element(for_whom.begin(), for_whom.end(),

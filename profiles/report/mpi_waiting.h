@@ -7,6 +7,8 @@
 // ranks take part in all of them, so it counts only where their numbers of calls differ by 2 % at
 // most.
 //
+// Receives that name whom they wait for tell it themselves.
+//
 // A lower bound: ranks that come last in turn are all taken to move data here, since a footprint
 // knows the whole step only. `sonde budget` looks at every 10 ticks.
 //
@@ -23,7 +25,8 @@ namespace sonde {
 struct MpiWaiting {
   // Of all ranks together; NaN: nothing was counted.
   double seconds = std::numeric_limits<double>::quiet_NaN();
-  // For whom the others waited in collectives, if that was at least half of the waiting.
+  // For whom the others waited in collectives and receives, if that was at least half of the
+  // waiting. Its node may not be known.
   std::optional<Owner> slowest;
 };
 

@@ -2,7 +2,8 @@
 // and measure how long each of it took. Prints one line of JSON for each rank: CPU seconds of
 // computing and of waiting in MPI, seconds of the rest.
 //
-//   budget_work DIRECTORY [allreduce]    in which they wait, instead of a receive
+//   budget_work DIRECTORY [allreduce | turned]    in which they wait, instead of a receive; or a
+//                                                 receive in a communicator of the reverse order
 #include <fcntl.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -50,16 +51,26 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   memset(data, rank + 1, sizeof(data));
+  MPI_Comm turned;
+  MPI_Comm_split(MPI_COMM_WORLD, 0, -rank, &turned);
   MPI_Barrier(MPI_COMM_WORLD);
   at[1] = now();
   const double computed = rank == 0 ? 3 : 1;
   compute(computed);
   at[2] = now();
   const double before = cpu();
-  if (argc > 2) {
+  if (argc > 2 && strcmp(argv[2], "allreduce") == 0) {
     MPI_Allreduce(&message, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   } else if (rank == 0) {
-    for (int to = 1; to < ranks; ++to) MPI_Send(&message, 1, MPI_INT, to, 0, MPI_COMM_WORLD);
+    for (int to = 1; to < ranks; ++to) {
+      if (argc > 2) {
+        MPI_Send(&message, 1, MPI_INT, ranks - 1 - to, 0, turned);
+      } else {
+        MPI_Send(&message, 1, MPI_INT, to, 0, MPI_COMM_WORLD);
+      }
+    }
+  } else if (argc > 2) {
+    MPI_Recv(&message, 1, MPI_INT, ranks - 1, 0, turned, MPI_STATUS_IGNORE);
   } else {
     MPI_Recv(&message, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   }

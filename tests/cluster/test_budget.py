@@ -70,7 +70,7 @@ def seconds(rank, kind):
     return rank["shares"][kind] * rank["cpu_seconds"]
 
 
-@pytest.mark.parametrize(("blocks", "words"), ((False, ()), (True, ()), (False, ("allreduce",))))
+@pytest.mark.parametrize(("blocks", "words"), ((False, ()), (True, ()), (False, ("allreduce",)), (False, ("turned",))))
 def test_each_part_is_what_the_program_measured(cluster, mpi, programs, room, blocks, words):
     found, own, text = ran(cluster, mpi, *COUNTED, programs[blocks], room, *words)
     assert [rank["rank"] for rank in found["ranks"]] == [0, 1]
@@ -86,9 +86,10 @@ def test_each_part_is_what_the_program_measured(cluster, mpi, programs, room, bl
         # What others on this machine take of its processors is idle or stolen.
         assert seconds(rank, "idle") + (rank["shares"]["stolen"] or 0) >= told["idle"] - 0.3
     assert found["collectives_split"] is True  # there is a barrier in any case
-    if words:
-        assert found["ranks"][0]["awaited_seconds"] == pytest.approx(own[1]["mpi"], abs=0.5)
-        assert "awaited by the others in collectives: rank 0 on n1" in " ".join(text.split()), text
+    where, key = ("collectives", "awaited_seconds") if words == ("allreduce",) else (
+        "receives", "awaited_in_receives_seconds")
+    assert found["ranks"][0][key] == pytest.approx(own[1]["mpi"], abs=0.5)
+    assert f"awaited by the others in {where}: rank 0 on n1" in " ".join(text.split()), text
     assert found["ranks"][1]["mpi_polls"] is not blocks
     assert found["whole"]["efficiency"]["load_balance"] == pytest.approx(4 / 6, abs=0.1)
     assert "most waiting in MPI: rank 1" in text, text

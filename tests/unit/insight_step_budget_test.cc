@@ -230,7 +230,27 @@ TEST_F(StepBudgets, WhoComesLastToCollectivesDoesNotWait) {
   EXPECT_NEAR(ranks[1].at("awaited_seconds").to_number<double>(), 0.6 * kStepTicks, 6.1);
   EXPECT_THAT(Words(Sonde("budget 123")),
               HasSubstr("awaited by the others in collectives: rank 1 on n1 "));
-  EXPECT_THAT(Sonde("budget --by rank 123").out, HasSubstr("awaited"));
+  EXPECT_THAT(Sonde("budget --by rank 123").out,
+              AllOf(HasSubstr("awaited"), Not(HasSubstr("in receives"))));
+  EXPECT_TRUE(ranks[1].at("awaited_in_receives_seconds").is_null());
+}
+
+TEST_F(StepBudgets, ReceivesThatNameWhomTheyWaitForTellIt) {
+  StepOf step(4);
+  AddTasks(step);
+  step.Counter("app", "mpi_peer_wait_seconds_total", {{"peer", "3"}, {"task", "0"}},
+               [](uint32_t rank, int tick) {
+                 if (rank == 3 || tick < 90) return kNothing;
+                 return tick == 90 ? 30.0 : 0;
+               });
+  step.Write(root());
+  const auto json = Json();
+  const auto& ranks = json.at("ranks").as_array();
+  EXPECT_EQ(ranks[0].at("awaited_in_receives_seconds").to_number<double>(), 0);
+  EXPECT_NEAR(ranks[3].at("awaited_in_receives_seconds").to_number<double>(), 3 * 30, 1e-6);
+  EXPECT_THAT(Words(Sonde("budget 123")),
+              HasSubstr("awaited by the others in receives: rank 3 on n3 1 min 30 s"));
+  EXPECT_THAT(Sonde("budget --by rank 123").out, HasSubstr("in receives"));
 }
 
 TEST_F(StepBudgets, WhoIsAwaitedChangesWithTheWindow) {

@@ -118,6 +118,12 @@ TEST(Headlines, TakeNoRankForSlowWhoseCollectivesAreOthers) {
   p.footprint.push_back(receives);
   EXPECT_EQ(WaitingInMpi(p, 4).seconds, 121);
   EXPECT_EQ(WaitingInMpi(p, 4).slowest, std::nullopt);
+  // Most of these are for a rank that has the least or most of nothing, so its node is not known.
+  p.footprint.push_back(Entry(
+      TestSeries("mpi_peer_wait_seconds_total", MetricType::kCounter, {{"peer", "2"}}), 61, 0, 61));
+  EXPECT_EQ(WaitingInMpi(p, 4).seconds, 121);
+  EXPECT_EQ(WaitingInMpi(p, 4).slowest, (Owner{Owner::kNobody, 2}));
+  EXPECT_THAT(Headlines(p)[0], testing::EndsWith(", slowest is task 2"));
 }
 
 TEST(Headlines, OfFilesLeaveOutTheKernels) {

@@ -109,15 +109,15 @@ function efficiency({efficiency: of}) {
           `communication ${percent(of.communication)}.`);
 }
 
-// For whom the others waited in collectives.
-function awaited({ranks, whole}, tools) {
-  const all = ranks.filter((one) => one.awaited_seconds >= LEAST_AWAITED * whole.cpu_seconds)
-                  .sort((a, b) => b.awaited_seconds - a.awaited_seconds);
+// For whom the others waited in collectives, or in receives: that is what `key` of a rank tells.
+function awaited({ranks, whole}, where, key, tools) {
+  const all = ranks.filter((one) => one[key] >= LEAST_AWAITED * whole.cpu_seconds)
+                  .sort((a, b) => b[key] - a[key]);
   if (all.length === 0) return null;
   return element(
       'p', {class: 'words', 'data-what': 'awaited'},
-      'In collectives the others waited for ',
-      ...all.slice(0, MOST_AWAITED).flatMap(({rank, node, awaited_seconds: time}, i) => [
+      `In ${where} the others waited for `,
+      ...all.slice(0, MOST_AWAITED).flatMap(({rank, node, [key]: time}, i) => [
         i ? ', ' : '',
         linkButton(`rank ${rank} on ${node}`, () => tools.open({host: node, rank: String(rank)})),
         ` (${seconds(time)} of all together)`
@@ -145,6 +145,7 @@ export function budgetOf(budget, nodesOfStep, tools, ...more) {
       null;
   return element(
       'div', {class: 'budget'}, element('h3', {}, 'For what the time was spent'),
-      barOf(kinds, whole.shares), legend(kinds, all, whole), efficiency(whole), awaited(budget, tools),
-      notKnown(kinds, whole), nodes, ...lists(budget, kinds, tools), ...more);
+      barOf(kinds, whole.shares), legend(kinds, all, whole), efficiency(whole),
+      awaited(budget, 'collectives', 'awaited_seconds', tools),
+      awaited(budget, 'receives', 'awaited_in_receives_seconds', tools), notKnown(kinds, whole), nodes, ...lists(budget, kinds, tools), ...more);
 }
