@@ -12,6 +12,8 @@
 namespace sonde::cli {
 namespace {
 
+constexpr size_t kReadableName = 16;
+
 std::string FirstFigure(const Card& card) {
   if (card.figure.empty()) return "";
   Figure figure;
@@ -65,20 +67,21 @@ std::string StepTable(const std::vector<ListedProfile>& profiles, SortBy sort,
   using text::Printable;
   using enum text::Table::Align;
   const SortColumn sorted = ColumnOf(sort);
-  text::Table table({{"step", kLeft, true},
-                     {"name", kLeft, true},
-                     {"user", kLeft, true},
+  // The last number: what a narrow terminal does without, the highest first.
+  text::Table table({{"step", kLeft},
+                     {"name", kLeft, true, 0, kReadableName},
+                     {"user", kLeft, true, 4},
                      {"state", kLeft},
-                     {"nodes", kRight},
-                     {"level", kRight},
+                     {"nodes", kRight, false, 2},
+                     {"level", kRight, false, 6},
                      {fmt::format("start ({})", ZoneName(now)), kLeft},
                      {"duration", kRight},
-                     {"CPU", kRight},
-                     {"memory", kRight},
+                     {"CPU", kRight, false, 1},
+                     {"memory", kRight, false, 1},
                      {std::string(sorted.title), kRight},
-                     {"coverage", kRight},
-                     {"figure", kLeft, true},
-                     {"tags", kLeft, true}});
+                     {"coverage", kRight, false, 5},
+                     {"figure", kLeft, true, 3},
+                     {"tags", kLeft, true, 3}});
   ForEachCard(profiles, [&](const ListedProfile& one, const JobStep& id, const Card& card) {
     const Summary s = SummaryOfCard(card, one.start, now);
     table.Row({Printable(id.ToString()), Printable(StepTitle(card.name, card.command)),

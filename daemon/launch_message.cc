@@ -144,6 +144,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kPorts, ParsePorts},
       {key::kSocket, Text(&M::socket)},
       {key::kConfig, Text(&M::config_path)},
+      {key::kColumns, Number(&M::columns)},
       {key::kArchive, Text(&M::archive)},
       {key::kAlarms, Text(&M::alarms)},
       {key::kTags, ParseTags},

@@ -39,6 +39,7 @@ struct LaunchMessage {
   std::string ports;   // "60000-60100": where to listen; "": as the configuration says
   std::string socket;  // abstract name for the application; "": none
   std::string config_path;
+  uint32_t columns = 0;            // of the terminal on which the report is read; 0: there is none
   std::string archive;             // SONDE_ARCHIVE of the user; "": by config
   std::vector<std::string> notes;  // of the launcher, for the profile
   std::string alarms;              // the user's file of alarm rules; "": none

@@ -160,8 +160,10 @@ inline constexpr std::string_view kHeadPort = "head_port";
 // "60000-60100": the ports on which the daemons of this step listen; absent: as sonde.conf says,
 // else any.
 inline constexpr std::string_view kPorts = "ports";
-inline constexpr std::string_view kSocket = "socket";    // abstract name for the application
-inline constexpr std::string_view kConfig = "config";    // path of sonde.conf
+inline constexpr std::string_view kSocket = "socket";  // abstract name for the application
+inline constexpr std::string_view kConfig = "config";  // path of sonde.conf
+// Of the terminal on which the head's report is read, in characters; absent: there is none.
+inline constexpr std::string_view kColumns = "columns";
 inline constexpr std::string_view kArchive = "archive";  // SONDE_ARCHIVE of the user, if set
 inline constexpr std::string_view kAlarms = "alarms";    // file of the user's alarm rules
 inline constexpr std::string_view kTags = "tags";        // --telemetry-tag: a=1,b=2

@@ -2,6 +2,7 @@
 // srun; at the end prints the head's report.
 #include "spank/srun.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -89,6 +90,14 @@ Result<Meeting> Meet(const Context& context, const launch::Environment& environm
   return meeting;
 }
 
+// Where the report is written to, if that is a terminal.
+void AddColumns(launch::Writer& message) {
+  winsize size{};
+  if (::ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
+    message.Add(key::kColumns, size.ws_col);
+  }
+}
+
 launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& context,
                            const Meeting& meeting, const launch::Environment& environment) {
   launch::Writer message(launch::kLaunch);
@@ -100,6 +109,7 @@ launch::Writer HeadMessage(spank_t spank, std::string_view job, const Context& c
   message.Add(key::kUid, ::getuid());
   message.Add(key::kHost, HostName());
   message.Add(key::kWorkDir, WorkingDirectory());
+  AddColumns(message);
   AddSize(spank, context, environment, message);
   AddStep(spank, job, environment, context.options, context.config, message);
   return message;

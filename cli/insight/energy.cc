@@ -37,11 +37,11 @@ std::string NodeTable(const StepEnergy& all, const Environment& env) {
                      {"meter", kLeft},
                      {"node's", kRight},
                      {"step's", kRight},
-                     {"at least", kRight, false, true},
-                     {"at most", kRight, false, true},
+                     {"at least", kRight, false, 1},
+                     {"at most", kRight, false, 1},
                      {"of CPUs", kRight},
                      {"of CPU time", kRight},
-                     {"at rest", kRight, false, true},
+                     {"at rest", kRight, false, 1},
                      {"GPUs", kRight}});
   size_t shown = 0;
   for (const NodeEnergy& node : all.nodes) {

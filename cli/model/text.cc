@@ -96,8 +96,8 @@ std::string ModelsToText(const AskedRuns& runs, const std::vector<MetricModel>& 
                      {"growth", kRight},
                      {"model", kLeft, true},
                      {"error", kRight},
-                     {"R2", kRight, false, true},
-                     {"beware", kLeft, true, true}});
+                     {"R2", kRight, false, 1},
+                     {"beware", kLeft, true, 1}});
   for (const MetricModel& one : models) {
     const bool trend = !one.model.constant();
     table.Row({Printable(one.name), text::Value(one.model.At(runs.most), one.unit),
@@ -138,7 +138,7 @@ std::string PredictionToText(const AskedRuns& runs, const Prediction& prediction
                      {"predicted", kRight},
                      {"95 % of runs", kLeft},
                      {"model", kLeft, true},
-                     {"beware", kLeft, true, true}});
+                     {"beware", kLeft, true, 1}});
   for (const MetricModel& one : prediction.models) {
     const auto band = BandAt(one.model, place);
     table.Row({one.name, text::Value(one.model.At(place), one.unit), BandText(band, one.unit),

@@ -53,7 +53,7 @@ std::string PlacedTable(const StepRoofline& all, const Environment& env) {
                      {"FLOP/byte", kRight},
                      {"bound", kLeft},
                      {"of the roof", kRight},
-                     {"CPU", kRight, false, true}});
+                     {"CPU", kRight, false, 1}});
   const auto row = [&](char letter, const RooflinePhase& phase) {
     const insight::Placed& p = phase.placed;
     const double used = phase.evidence.busy_cpus / phase.evidence.cpus;

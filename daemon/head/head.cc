@@ -477,7 +477,7 @@ void Head::Report(const Status& archived) {
   std::string text;
   if (config_.report != "off") {
     const bool brief = config_.report == "short";
-    text = ReportOf(record_, brief, launch_.config_path);
+    text = ReportOf(record_, brief, launch_.columns, launch_.config_path);
     if (!archived.ok()) {
       text += fmt::format("sonde: the profile is not stored: {}\n", archived.message());
     } else if (!brief) {  // which ends with how to see the rest

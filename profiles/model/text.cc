@@ -14,7 +14,6 @@ namespace {
 
 constexpr std::string_view kNothing = "-";
 constexpr size_t kNarrowest = 6;  // the least width of a column that shrinks
-constexpr size_t kReadable = 32;  // its least width while there is a spare column
 
 bool Continues(char c) { return (static_cast<unsigned char>(c) & 0xc0) == 0x80; }
 
@@ -215,16 +214,25 @@ std::vector<size_t> Table::Widths(size_t width) const {
   std::vector<size_t> widths = Widest();
   size_t total = 0;   // with two blanks after each column except the last
   size_t needed = 0;  // if all that shrink had the least readable width
+  const auto least = [&](size_t c) {
+    const Column& column = columns_[c];
+    return (column.shrinks ? std::min(widths[c], column.readable) : widths[c]) + 2;
+  };
   for (size_t c = 0; c < columns_.size(); ++c) {
     if (widths[c] == 0) continue;
     total += widths[c] + 2;
-    needed += (columns_[c].shrinks ? std::min(widths[c], kReadable) : widths[c]) + 2;
+    needed += least(c);
   }
+  std::vector<size_t> spare;
   for (size_t c = 0; c < columns_.size(); ++c) {
+    if (columns_[c].spare > 0 && widths[c] > 0) spare.push_back(c);
+  }
+  std::stable_sort(spare.begin(), spare.end(),
+                   [&](size_t a, size_t b) { return columns_[a].spare > columns_[b].spare; });
+  for (const size_t c : spare) {
     if (needed <= width + 2) break;
-    if (!columns_[c].spare || widths[c] == 0) continue;
     total -= widths[c] + 2;
-    needed -= (columns_[c].shrinks ? std::min(widths[c], kReadable) : widths[c]) + 2;
+    needed -= least(c);
     widths[c] = 0;
   }
   while (total > width + 2) {  // the widest column shrinks first

@@ -63,7 +63,10 @@ class Table {
     std::string title;
     Align align = Align::kLeft;
     bool shrinks = false;  // is shortened if the table is too wide
-    bool spare = false;    // is left out where columns that shrink would become hard to read
+    // Is left out where columns that shrink would become hard to read: those with the highest
+    // number first, of equal ones from the left. 0: never.
+    int spare = 0;
+    size_t readable = 32;  // the least width of one that shrinks while there is a spare column
   };
   explicit Table(std::vector<Column> columns) : columns_(std::move(columns)) {}
   void Row(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }

@@ -29,8 +29,8 @@ class MpiRows {
                 {"time", kRight},
                 {"share", kRight},
                 {"waiting", kRight},
-                {"sent", kRight, false, true},
-                {"received", kRight, false, true}}) {}
+                {"sent", kRight, false, 1},
+                {"received", kRight, false, 1}}) {}
 
   void Add(const CallRow& row) {
     table_.Row({Printable(row.name), text::Number(row.calls), Seconds(row.seconds),
@@ -76,7 +76,7 @@ std::string FileTable(const Profile& profile, double task_seconds, size_t width)
                      {"", kLeft},
                      {"calls", kRight},
                      {"bytes", kRight},
-                     {"median", kRight, false, true},
+                     {"median", kRight, false, 1},
                      {"time", kRight},
                      {"share", kRight}});
   const size_t shown = std::min(rows.size(), kMaxCallRows);

@@ -116,9 +116,9 @@ std::string DistributionTable(const StepMoments& moments, Observed observed, siz
                      {"count", kRight},
                      {"mean", kRight},
                      {"p50", kRight},
-                     {"p90", kRight, false, true},
+                     {"p90", kRight, false, 1},
                      {"p99", kRight},
-                     {"max", kRight, false, true}});
+                     {"max", kRight, false, 1}});
   const size_t shown = std::min(all.size(), kMaxMomentRows);
   for (size_t i = 0; i < shown; ++i) {
     const Series& series = all[i]->series;  // no bindings: Clang 14 lets no lambda have them

@@ -54,10 +54,10 @@ std::string NodeTable(const JobDescription& job, const Summary& summary,
                      {"tasks", kRight},
                      {"CPU", kRight},
                      {"memory", kRight},
-                     {"received", kRight, false, true},
-                     {"sent", kRight, false, true},
-                     {"read", kRight, false, true},
-                     {"written", kRight, false, true}});
+                     {"received", kRight, false, 1},
+                     {"sent", kRight, false, 1},
+                     {"read", kRight, false, 1},
+                     {"written", kRight, false, 1}});
   std::vector<double> measured = MeasuredSeconds(job, options.now, /*of_tasks=*/true);
   measured.resize(rows.size(), summary.duration);
   for (const size_t i : shown) {

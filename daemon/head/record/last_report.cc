@@ -1,5 +1,6 @@
 #include "daemon/head/record/last_report.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <map>
@@ -14,6 +15,8 @@
 
 namespace sonde::head {
 namespace {
+
+constexpr uint32_t kNarrowest = 40;  // columns; `sonde show` writes no narrower either
 
 // Of the whole step, at each tick; empty: there is none.
 std::vector<double> RowOf(const StepRecord& record, const insight::TickGrid& grid,
@@ -105,9 +108,11 @@ std::vector<ReportHint> HintsOf(const StepRecord& record, const Profile& profile
 
 }  // namespace
 
-std::string ReportOf(const StepRecord& record, bool brief, const std::string& config_path) {
+std::string ReportOf(const StepRecord& record, bool brief, uint32_t columns,
+                     const std::string& config_path) {
   const Profile profile = record.Snapshot();
   ReportOptions options;
+  if (columns > 0) options.width = std::max(columns, kNarrowest);
   if (brief) {
     options.form = ReportOptions::Form::kShort;
   } else {

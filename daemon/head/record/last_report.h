@@ -8,6 +8,7 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "core/time.h"
@@ -17,7 +18,8 @@ namespace sonde::head {
 
 inline constexpr Nanos kShortestForHints = 5 * kSecond;
 
-// `brief`: in some six lines.
-std::string ReportOf(const StepRecord& record, bool brief, const std::string& config_path);
+// `brief`: in some six lines. `columns`: of the terminal; 0: there is none.
+std::string ReportOf(const StepRecord& record, bool brief, uint32_t columns,
+                     const std::string& config_path);
 
 }  // namespace sonde::head

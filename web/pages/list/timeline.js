@@ -2,7 +2,7 @@
 // one below the other, the batch script above them. Its state is a colour, a pattern and a word.
 
 import {element, plural} from '../dom.js';
-import {seconds, times} from '../numbers.js';
+import {seconds, times, wholeTimes} from '../numbers.js';
 import {stateOf} from '../states.js';
 import {hideTip, showTip} from '../tip.js';
 import {clock} from '../when.js';
@@ -119,10 +119,7 @@ function onKey(event, rows) {
 function axisOf({begin, end}) {
   const apart = APART.find((one) => (end - begin) / one <= MARKS) ??
       86400 * Math.ceil((end - begin) / 86400 / MARKS);
-  // At whole ones of local time.
-  const shift = new Date(begin * 1000).getTimezoneOffset() * 60;
-  const marks = [];
-  for (let t = Math.ceil((begin - shift) / apart) * apart + shift; t <= end; t += apart) marks.push(t);
+  const marks = wholeTimes(begin, end, apart);
   return element('div', {class: 'marks', 'aria-hidden': 'true'}, ...times(marks, apart).map((text, i) => {
     const mark = element('span', {}, text);
     mark.style.left = (marks[i] - begin) / (end - begin) * 100 + '%';

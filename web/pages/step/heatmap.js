@@ -2,7 +2,7 @@
 // more than rows. The server makes the tiles (/api/v1/heatmap).
 
 import {css, element, plural} from '../dom.js';
-import {formatter, times} from '../numbers.js';
+import {formatter, times, wholeTimes} from '../numbers.js';
 import {hideTip, showTip} from '../tip.js';
 
 import {beyond, isDark, palette, stripes} from './colours.js';
@@ -65,6 +65,7 @@ export class Heatmap {
   }
 
   destroy() {
+    clearTimeout(this.click);
     this.observer.disconnect();
   }
 
@@ -219,16 +220,12 @@ export class Heatmap {
     return labels;
   }
 
-  // At whole ones of local time.
   timeMarks(part) {
     const {box} = this;
     const [from, to] = this.edges(part);
     const wanted = (to - from) / Math.max(box.width / 90, 1);
     const apart = STEPS.find((one) => one >= wanted) ?? 86400 * Math.ceil(wanted / 86400);
-    const shift = new Date(from * 1000).getTimezoneOffset() * 60;
-    const marks = [];
-    for (let t = Math.ceil((from - shift) / apart) * apart + shift; t <= to; t += apart)
-      marks.push(t);
+    const marks = wholeTimes(from, to, apart);
     return times(marks, apart)
         .map((text, i) => [text, box.left + (marks[i] - from) / (to - from) * box.width])
         .filter(([, x]) => x >= box.left + 20 && x <= box.left + box.width - 16);
@@ -423,16 +420,22 @@ export class Heatmap {
     if (moved) return this.zoom(place);
     const tile = this.tileAt(event);
     clearTimeout(this.click);
-    if (tile) this.click = setTimeout(() => this.open(tile), DOUBLE_MS);
+    if (!tile) return;
+    const chosen = this.openedBy(tile);  // what is drawn by then may be something else
+    this.click = setTimeout(() => this.open(chosen), DOUBLE_MS);
   }
 
-  open(tile) {
-    if (!this.data || isPart(this.data.by)) return;
+  // Whose page a tile opens; null: nobody's.
+  openedBy(tile) {
+    if (!this.data || isPart(this.data.by)) return null;
     const member = this.memberOf(tile);
     const name = this.data.names[member];
-    this.tools.open(
-        this.data.by === 'task' ? {rank: name, host: this.data.task_hosts[member]} :
-                                  {host: name, rank: ''});
+    return this.data.by === 'task' ? {rank: name, host: this.data.task_hosts[member]} :
+                                     {host: name, rank: ''};
+  }
+
+  open(chosen) {
+    if (chosen) this.tools.open(chosen);
   }
 
   // Shows the part at once, from the tiles there are, and has finer ones asked for.
@@ -478,7 +481,7 @@ export class Heatmap {
     if (!this.data || this.tiles.height === 0) return;
     const inside = (value, most) => Math.min(Math.max(value, 0), most - 1);
     this.at ??= {row: 0, column: 0};
-    if (event.key === 'Enter') return this.open(this.at);
+    if (event.key === 'Enter') return this.open(this.openedBy(this.at));
     if (!step) return;
     event.preventDefault();
     this.at = {
