@@ -12,7 +12,7 @@ CoverageCount::Node& CoverageCount::Of(uint32_t node) {
 void CoverageCount::OnRegistered(uint32_t node, Nanos now) {
   Node& n = Of(node);
   if (n.state != State::kUnknown) return;
-  n.state = State::kHere;
+  Come(n);
   // A tick that fell into its registration is not expected of a node.
   CountFrom(n, FirstAfter(now + period_));
   ++came_;
@@ -48,13 +48,30 @@ void CoverageCount::Count(Node& node, Nanos tick) {
 }
 
 void CoverageCount::CountFrom(Node& node, Nanos tick) {
-  node.first = node.first == 0 ? tick : std::min(node.first, tick);
+  if (node.first != 0 && node.first <= tick) return;
+  const bool here = node.state == State::kHere;
+  if (here) Go(node, State::kUnknown);
+  node.first = tick;
+  if (here) Come(node);
+}
+
+void CoverageCount::Come(Node& node) {
+  node.state = State::kHere;
+  ++here_[node.first];
+}
+
+void CoverageCount::Go(Node& node, State state) {
+  if (node.state == State::kHere) {
+    const auto at = here_.find(node.first);
+    if (--at->second == 0) here_.erase(at);
+  }
+  node.state = state;
 }
 
 void CoverageCount::OnBye(uint32_t node, Nanos now, uint64_t ticks, uint64_t skipped) {
   Node& n = Of(node);
   if (n.state != State::kHere) return;
-  n.state = State::kSaidBye;
+  Go(n, State::kSaidBye);
   ++byes_;
   // One more on either side: clocks of nodes differ a little.
   ticks = std::min(ticks, static_cast<uint64_t>(std::max<Nanos>(now - start_, 0) / period_) + 2);
@@ -75,7 +92,7 @@ void CoverageCount::OnGoneBefore(uint32_t node) {
 
 void CoverageCount::Close(uint32_t node, Nanos last) {
   Node& n = Of(node);
-  n.state = State::kClosed;
+  Go(n, State::kClosed);
   n.last = last;
   told_.expected += Ticks(n.first, n.last);
   closed_.Add(tree::NodeSet(node));
@@ -87,9 +104,7 @@ uint64_t CoverageCount::Ticks(Nanos first, Nanos last) const {
 
 Coverage CoverageCount::Now(uint32_t expected_nodes) const {
   Coverage now = told_;
-  for (const Node& node : nodes_) {
-    if (node.state == State::kHere) now.expected += Ticks(node.first, newest_);
-  }
+  for (const auto& [first, count] : here_) now.expected += count * Ticks(first, newest_);
   if (came_ < expected_nodes) {
     now.expected += (expected_nodes - came_) * Ticks(FirstAfter(start_ + kStartGrace), newest_);
   }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "core/job.h"
@@ -56,7 +57,9 @@ class CoverageCount {
 
   Node& Of(uint32_t node);
   void Count(Node& node, Nanos tick);
-  static void CountFrom(Node& node, Nanos tick);
+  void CountFrom(Node& node, Nanos tick);
+  void Come(Node& node);
+  void Go(Node& node, State state);
   void Close(uint32_t node, Nanos last);
   // Of the ticks from `first` to `last`.
   uint64_t Ticks(Nanos first, Nanos last) const;
@@ -66,9 +69,10 @@ class CoverageCount {
   Nanos period_;
   Nanos newest_ = 0;
   std::vector<Node> nodes_;
-  tree::NodeSet seen_;    // had samples in a row
-  tree::NodeSet closed_;  // owe no newer ticks, but may have been in some that come late
-  uint32_t came_ = 0;     // nodes, of two daemons of one host only one
+  std::map<Nanos, uint64_t> here_;  // nodes that are, by their first ticks: a few of these
+  tree::NodeSet seen_;              // had samples in a row
+  tree::NodeSet closed_;            // owe no newer ticks, but may have been in some that come late
+  uint32_t came_ = 0;               // nodes, of two daemons of one host only one
   uint64_t byes_ = 0;
   Coverage told_;  // `expected` of closed ones and those that said goodbye; `got` of all
 };

@@ -6,7 +6,9 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/time.h"
@@ -62,7 +64,9 @@ class Absences {
   Loop& loop_;
   const Clock& clock_;
   Owner& owner_;
-  std::map<uint32_t, Absence> away_;  // by node
+  std::map<uint32_t, Absence> away_;              // by node
+  std::set<std::pair<Nanos, uint32_t>> in_time_;  // the same, by until
+  Nanos armed_ = 0;                               // when the timer is due
   Loop::TimerId timer_ = 0;
 };
 

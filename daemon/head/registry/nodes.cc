@@ -107,6 +107,7 @@ uint32_t Nodes::Add(const tree::Registration& who, std::unique_ptr<tree::Link> c
   rows_.children().Add(*control, index);
   owner_.Greet(index, *control);
   nodes_[index].control = std::move(control);
+  stay_ += nodes_[index].Stays();
   if (back) parents_.OnBack(index, who.switches, who.parent);
   if (succession_ != nullptr) succession_->Add(index);
   return index;
@@ -280,14 +281,10 @@ void Nodes::OnBye(uint32_t index, std::string_view payload) {
   owner_.CheckNodesDone();
 }
 
-bool Nodes::some_stay() const {
-  return std::any_of(nodes_.begin(), nodes_.end(),
-                     [](const Node& node) { return node.control != nullptr && !node.gone; });
-}
-
 // --- They go ---
 
 void Nodes::CloseControl(Node& node) {
+  stay_ -= node.Stays();
   rows_.children().Remove(*node.control);
   tree::DestroyLater(loop_, std::move(node.control));
 }
@@ -329,6 +326,7 @@ void Nodes::Lose(const Absences::Overdue& lost) {
 }
 
 void Nodes::Leaves(uint32_t index) {
+  stay_ -= nodes_[index].Stays();
   nodes_[index].gone = true;
   absences_.Remove(index);
   ++gone_;

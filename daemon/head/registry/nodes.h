@@ -100,7 +100,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   bool gone(uint32_t node) const { return nodes_[node].gone; }
   bool all_gone() const { return gone_ == nodes_.size(); }
   // Some are connected and have not said goodbye.
-  bool some_stay() const;
+  bool some_stay() const { return stay_ > 0; }
   uint32_t parent(uint32_t node) const { return parents_.Of(node); }
   std::string carriers() const { return parents_.Carriers(); }
   const std::string& carrier(uint32_t node) const { return parents_.CarrierOf(node); }
@@ -113,6 +113,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   struct Node {
     std::unique_ptr<tree::Link> control;  // nullptr: none now
     bool gone = false;                    // said goodbye, was lost or replaced
+    bool Stays() const { return control != nullptr && !gone; }
   };
 
   void AddNodeNote(uint32_t node, std::string_view text) override;
@@ -150,6 +151,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   tree::Bye ends_;                          // of all nodes together
   uint32_t byes_ = 0;
   size_t gone_ = 0;
+  size_t stay_ = 0;
   bool ending_ = false;
   bool leaving_ = false;
 };
