@@ -42,7 +42,12 @@ std::string Field(const WireRequest& message, Name name) {
 
 void SetCaching(const Response& response, WireResponse& message) {
   const bool lasting = !response.etag.empty() || response.last_modified != 0;
-  message.set(http::field::cache_control, lasting ? "private, no-cache" : "no-store");
+  message.set(http::field::cache_control, lasting         ? "private, no-cache"
+                                          : response.feed ? "no-store, no-transform"
+                                                          : "no-store");
+  // A proxy that compressed events (RFC 9111, no-transform) or collected them (nginx) would hold
+  // them back until it has enough.
+  if (response.feed) message.set("X-Accel-Buffering", "no");
   if (!response.etag.empty()) message.set(http::field::etag, response.etag);
   if (response.last_modified != 0) {
     message.set(http::field::last_modified, HttpDate(response.last_modified));
