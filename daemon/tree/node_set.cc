@@ -50,6 +50,10 @@ NodeSet NodeSet::Without(const NodeSet& other) const {
 }
 
 void NodeSet::Add(const NodeSet& other) {
+  constexpr size_t kFew =
+      4;  // for which places are looked for; of more all ranges are gone through
+  if (&other == this) return;
+  if (other.ranges_.size() > kFew) return Merge(other.ranges_);
   for (const Range& r : other.ranges_) {
     // The first range that touches it or lies behind it, and the first behind it.
     const auto from =
@@ -68,6 +72,27 @@ void NodeSet::Add(const NodeSet& other) {
       ranges_.erase(from + 1, to);
     }
   }
+}
+
+// In place: ours go to the end, and what is written never reaches what is still to be read.
+void NodeSet::Merge(const std::vector<Range>& theirs) {
+  const size_t ours = ranges_.size();
+  ranges_.resize(ours + theirs.size());
+  std::move_backward(ranges_.begin(), ranges_.begin() + static_cast<std::ptrdiff_t>(ours),
+                     ranges_.end());
+  size_t out = 0;
+  size_t their = 0;
+  for (size_t our = theirs.size(); our < ranges_.size() || their < theirs.size();) {
+    const bool is_theirs = our == ranges_.size() ||
+                           (their < theirs.size() && theirs[their].first < ranges_[our].first);
+    const Range next = is_theirs ? theirs[their++] : ranges_[our++];
+    if (out > 0 && next.first <= ranges_[out - 1].last + 1) {
+      ranges_[out - 1].last = std::max(ranges_[out - 1].last, next.last);
+    } else {
+      ranges_[out++] = next;
+    }
+  }
+  ranges_.resize(out);
 }
 
 void NodeSet::Encode(ByteWriter& w) const {

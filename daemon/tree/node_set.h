@@ -61,6 +61,8 @@ class NodeSet {
     uint32_t last;
     bool operator==(const Range&) const = default;
   };
+  void Merge(const std::vector<Range>& theirs);
+
   // Ascending, with at least one node between two.
   std::vector<Range> ranges_;
 };

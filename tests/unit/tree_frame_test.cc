@@ -40,9 +40,11 @@ NodeSet SetOf(const std::set<uint32_t>& nodes) {
 TEST(NodeSet, BehavesAsASetOfNumbers) {
   std::mt19937 random(1);
   for (int round = 0; round < 500; ++round) {
+    // Every other round of many ranges, which are added in another way.
+    const unsigned below = round % 2 == 0 ? 20 : 100;
     std::set<uint32_t> a, b;
-    for (unsigned i = random() % 12; i > 0; --i) a.insert(random() % 20);
-    for (unsigned i = random() % 6; i > 0; --i) b.insert(random() % 20);
+    for (unsigned i = random() % (below / 2 + 2); i > 0; --i) a.insert(random() % below);
+    for (unsigned i = random() % (below / 3); i > 0; --i) b.insert(random() % below);
     NodeSet set = SetOf(a);
     const NodeSet other = SetOf(b);
     EXPECT_EQ(set.size(), a.size());
@@ -54,8 +56,10 @@ TEST(NodeSet, BehavesAsASetOfNumbers) {
     EXPECT_EQ(set.Intersects(other), !common.empty());
     set.Add(other);
     a.merge(b);
-    for (uint32_t n = 0; n < 21; ++n) EXPECT_EQ(set.Has(n), a.contains(n)) << n;
+    for (uint32_t n = 0; n <= below; ++n) EXPECT_EQ(set.Has(n), a.contains(n)) << n;
     EXPECT_EQ(set, SetOf(a)) << "the same set has one form";
+    set.Add(set);
+    EXPECT_EQ(set, SetOf(a)) << "added to itself";
     std::string bytes;
     ByteWriter w(bytes);
     set.Encode(w);
