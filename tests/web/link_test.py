@@ -5,12 +5,9 @@ link_test.py PAGE_SERVER [--shots DIR]. Needs what page_test.py needs.
 """
 
 import http.server
-import sys
 import threading
-import unittest
 
-from page_test import Page
-from selenium.webdriver.common.by import By
+from page import Page, main
 
 STEP = "4711.0"
 
@@ -50,7 +47,7 @@ class LinkTest(Page):
         """In the tab that has the page then; the others are closed."""
         self.browser.get(f"http://{host}:{self.wiki.server_port}/")
         before = self.browser.current_window_handle
-        self.browser.find_element(By.LINK_TEXT, link).click()
+        self.click_link(link)
         if link == "new":
             self.until(lambda: len(self.browser.window_handles) == 2)
             self.browser.close()
@@ -63,24 +60,24 @@ class LinkTest(Page):
             for link in ("here", "new", "old", "token"):
                 with self.subTest(host=host, link=link):
                     self.follow(host, link)
-                    self.wait_for("figure canvas")
-                    self.until(lambda: STEP in self.find("main h1").text)
+                    self.until_in(STEP, lambda: self.find("main h1").text)
+                    self.wait_drawn()
                     self.browser.refresh()
-                    self.wait_for("figure canvas")
+                    self.wait_drawn()
 
     def test_they_say_how_to_log_in_to_who_is_not(self):
+        self.expect_refusals(401)
         self.browser.delete_all_cookies()
         for host in ("127.0.0.1", "localhost"):
             for link in ("here", "new", "old"):
                 with self.subTest(host=host, link=link):
                     self.follow(host, link)
-                    self.until(lambda: "sonde url" in self.find("#message").text)
+                    self.until_in("sonde url", lambda: self.find("#message").text)
                     self.assertEqual(self.find_all("main *"), [])
         for width, dark in ((1400, False), (1400, True), (390, False)):
             self.screen(width, 600, dark)
             self.shot(f"not-logged-in-{width}{'-dark' if dark else ''}")
-        self.browser.get_log("browser")  # Chromium logs statuses of 4xx itself
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

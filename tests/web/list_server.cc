@@ -12,26 +12,16 @@
 #include <string>
 #include <vector>
 
-#include "profiles/archive/keeper.h"
-#include "profiles/archive/open_archive.h"
+#include "core/time.h"
 #include "profiles/live/live_archive.h"
-#include "serve/archive_source.h"
-#include "web/server/server.h"
+#include "tests/web/archive_server.h"
 
 namespace {
 
 using namespace sonde;
+using web::Need;
 
-constexpr Nanos kPatience = 60 * kSecond;
 constexpr double kMiB = 1024 * 1024;
-
-template <typename T>
-T Need(Result<T> result) {
-  if (result.ok()) return *std::move(result);
-  std::fprintf(stderr, "list_server: %s\n", std::string(result.status().message()).c_str());
-  std::exit(1);
-}
-void Need(const Status& status) { Need(status.ok() ? Result<int>(0) : Result<int>(status)); }
 
 struct Kind {
   const char* name;
@@ -165,18 +155,8 @@ int main(int argc, char** argv) {
   Steps steps(root);
   for (uint64_t i = 1; i < count; ++i) steps.Record(StepOf(i, now, false));
   steps.Begin(StepOf(0, now, true));
-  auto archive = Need(OpenArchive(root, kPatience));
-  const std::shared_ptr<const Archive> reader = archive.reader;
-  web::Server::Options options;
-  options.port = 0;
-  options.token = "browser-test";
-  const auto server = Need(web::Server::Start(
-      options, std::make_shared<serve::ArchiveSource>(
-                   reader, std::make_unique<ArchiveKeeper>(std::move(archive)))));
-  std::printf("http://127.0.0.1:%u/?token=%s\n", server->port(), options.token.c_str());
-  std::fflush(stdout);
   uint64_t more = 100'000;
-  for (int c = std::getchar(); c != EOF; c = std::getchar()) {
+  web::ServeArchive(root, [&](char c) {
     if (c == 'n') {
       Profile profile = StepOf(0, Clock::System().Now(), true);
       profile.job.id.job = std::to_string(more++);
@@ -186,6 +166,6 @@ int main(int argc, char** argv) {
     if (c == 'e') steps.EndLast();
     std::printf("done\n");
     std::fflush(stdout);
-  }
+  });
   return 0;
 }

@@ -211,7 +211,7 @@ void MadeStep::AddFootprint(const Shape& shape) {
 }
 
 MadeStep::MadeStep(int nodes, Nanos now, bool running, int of_node)
-    : nodes_(nodes), ranks_(of_node), period_(nodes * of_node > kMany * kUsualRanks ? 10 : 1) {
+    : nodes_(nodes), ranks_(of_node), period_(nodes * of_node > kMany * kUsualRanks ? 30 : 1) {
   now -= now % (10 * kSecond);
   JobDescription& job = profile_.job;
   job.cluster = "balloon";

@@ -5,7 +5,7 @@
 // One node (Slow) computes less and waits less than the others from the middle on, one (Away) has
 // no samples for five minutes, and every twentieth comes ten minutes late.
 //
-// There is a sample a second, of more ranks than kMany nodes usually have one every ten seconds.
+// There is a sample a second, of more ranks than kMany nodes usually have one every half minute.
 //
 // Thread safety: that of DataSource.
 #pragma once

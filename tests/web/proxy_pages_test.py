@@ -27,11 +27,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
 from npm_package import fetch_package
-from page_test import PATIENCE, PATIENCE_THEN, start_browser
+from page import PATIENCE, PATIENCE_THEN, SERVER, SHOTS, start_browser
 
-SERVER = sys.argv[1] if len(sys.argv) > 1 else ""
 PACKAGES = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
-SHOTS = sys.argv[4] if len(sys.argv) > 4 and sys.argv[3] == "--shots" else ""
 PAGES = os.environ.get("SONDE_METRIC_PROXY_PAGES", "")
 TOKEN = "api-test"  # the server's
 

@@ -18,29 +18,19 @@
 #include <string>
 #include <vector>
 
-#include "profiles/archive/keeper.h"
-#include "profiles/archive/open_archive.h"
+#include "core/time.h"
 #include "profiles/live/live_archive.h"
 #include "series/block/block.h"
 #include "series/store/reduced.h"
-#include "serve/archive_source.h"
-#include "web/server/server.h"
+#include "tests/web/archive_server.h"
 
 namespace {
 
 using namespace sonde;
+using web::Need;
 
-constexpr Nanos kPatience = 60 * kSecond;
 constexpr double kMiB = 1024 * 1024;
 constexpr size_t kTaskSeries = 7;
-
-template <typename T>
-T Need(Result<T> result) {
-  if (result.ok()) return *std::move(result);
-  std::fprintf(stderr, "runs_server: %s\n", std::string(result.status().message()).c_str());
-  std::exit(1);
-}
-void Need(const Status& status) { Need(status.ok() ? Result<int>(0) : Result<int>(status)); }
 
 // -1 to 1, without a pattern that is easily seen, the same in each run.
 double Noise(uint64_t i, uint64_t k) {
@@ -206,17 +196,6 @@ int main(int argc, char** argv) {
   running.job.state = EndState::kRunning;
   const auto live = Need(LiveArchive::Create(root, running.job));
   Need(live->PutProfile(running));
-  auto archive = Need(OpenArchive(root, kPatience));
-  const std::shared_ptr<const Archive> reader = archive.reader;
-  web::Server::Options options;
-  options.port = 0;
-  options.token = "browser-test";
-  const auto server = Need(web::Server::Start(
-      options, std::make_shared<serve::ArchiveSource>(
-                   reader, std::make_unique<ArchiveKeeper>(std::move(archive)))));
-  std::printf("http://127.0.0.1:%u/?token=%s\n", server->port(), options.token.c_str());
-  std::fflush(stdout);
-  while (std::getchar() != EOF) {
-  }
+  web::ServeArchive(root, [](char) {});
   return 0;
 }

@@ -4,18 +4,13 @@ and links, subtrees, search, keyboard, and what changes while the step runs.
 tree_test.py PAGE_SERVER [--shots DIR]. Needs what page_test.py needs.
 """
 
-import sys
-import unittest
-
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
 from contrast import faint
-from page_test import Page
+from page import Page, main
 
 STEP = "4714.0"
-ASK = """const [path, done] = arguments;
-         fetch('.' + path).then((answer) => answer.json()).then(done, (e) => done({error: String(e)}));"""
 PAINTED = "return document.querySelector('.cells canvas').toDataURL()"
 
 
@@ -38,39 +33,31 @@ class TreePage(Page):
         self.wait_for(".tree-page h1")
         self.until(lambda: not self.find_all("#view > .empty"))
 
-    def click(self, selector):
-        """Also where the page makes it anew at that moment."""
-        self.until(lambda: self.find_all(selector) and self.find(selector).click() is None)
-
-    def tell(self, what):
-        self.server.stdin.write(what)
-        self.server.stdin.flush()
+    # The page of a running step is made anew every few seconds: each of these is read at one moment.
 
     def legend(self):
-        return {one.get_attribute("data-status"): int(one.text.split()[0]) for one in self.find_all(".legend li")}
+        return self.browser.execute_script("""
+            return Object.fromEntries([...document.querySelectorAll('.legend li')].map(
+                (one) => [one.dataset.status, parseInt(one.textContent)]));""")
 
     def rows(self, name):
-        return [row.text.replace("\n", " ") for row in self.find_all(f'table[aria-label="{name}"] tbody tr')]
+        return self.texts(f'table[aria-label="{name}"] tbody tr')
 
     def fact(self, name):
-        facts = dict(one.text.split("\n") for one in self.find_all(".tree-page .facts > div"))
-        return facts[name]
+        return self.browser.execute_script("""
+            return [...document.querySelectorAll('.tree-page .facts > div')]
+                .find((one) => one.firstChild.textContent === arguments[0]).lastChild.textContent;""", name)
 
     def levels(self):
-        return [one.text for one in self.find_all(".level h3")]
+        return self.texts(".level h3")
 
-    def look(self, name):
+    def look_at(self, name):
         for width, dark in ((1400, False), (1400, True), (390, False), (390, True)):
-            # Other colours have all made anew.
-            self.browser.execute_script("""
-                const now = matchMedia('(prefers-color-scheme: dark)').matches;
-                if (now !== arguments[0]) document.querySelector('.tree-page').dataset.old = '1';""", dark)
-            self.screen(width, 1000, dark)
-            self.wait_for(".tree-page:not([data-old]) .cells")
+            self.look(width, dark)
+            self.wait_for(".cells canvas")
             self.until(lambda: self.browser.execute_script(
                 "return [...document.querySelectorAll('.cells canvas')].every((one) => one.clientWidth === one.parentNode.clientWidth)"))
-            self.wait_to_fit(width)
-            self.until(lambda: faint(self.browser, ".sr-only, .skip, option") == [])
+            self.until_equal(lambda: faint(self.browser, ".sr-only, .skip, option"), [])
             self.shot(f"tree-{name}-{width}-{'dark' if dark else 'light'}")
 
 
@@ -78,18 +65,18 @@ class SmallTreeTest(TreePage):
     NODES = 4
 
     def test_every_node_has_its_name(self):
-        answer = self.browser.execute_async_script(ASK, f"/api/v1/tree?job={STEP}")
+        answer = self.ask("/api/v1/tree", job=STEP)
         self.assertEqual(self.fact("Head"), answer["head"])
         self.assertEqual(self.fact("Nodes"), "4")
         self.assertEqual(self.levels(), ["Level 1: 4 nodes"])
         shown = self.rows("Sending to the head")
         self.assertEqual([row.split()[0] for row in shown], [node["host"] for node in answer["nodes"]])
-        self.look("4")
+        self.look_at("4")
 
 
 class TreeTest(TreePage):
     def test_nodes_links_and_troubles_are_told(self):
-        answer = self.browser.execute_async_script(ASK, f"/api/v1/tree?job={STEP}")
+        answer = self.ask("/api/v1/tree", job=STEP)
         self.assertEqual(self.legend()["good"], 96)
         self.assertEqual({name: n for name, n in self.legend().items() if name != "good"},
                          {"late": 1, "silent": 1, "away": 1, "lost": 1})
@@ -103,7 +90,7 @@ class TreeTest(TreePage):
         # 16 children: 17,000 bytes a second, as the server made them.
         self.until(lambda: self.rows("Sending to the head"))
         self.assertRegex(self.rows("Sending to the head")[1], r"^node00002 in time 0 ticks sockets 16 16\.6 KiB/s$")
-        self.look("100")
+        self.look_at("100")
 
     def test_a_subtree_is_opened_and_left(self):
         self.click('a[href$="open=node00002"]')
@@ -119,8 +106,8 @@ class TreeTest(TreePage):
         self.until(lambda: "1 host: node00042" in self.find(".tree-page [role=status]").text)
         self.find(".tools input").send_keys(Keys.ENTER)
         self.until(lambda: self.find(".way [aria-current]").text == "node00042")
-        self.assertEqual(self.find(".way").text.split(" \u203a ")[-1].split()[-1], "node00042")
-        self.assertIn("Nobody sends to this node.", self.find(".tree-page").text)
+        self.assertEqual(self.texts(".way")[0].split()[-1], "node00042")
+        self.until_in("Nobody sends to this node.", lambda: self.find(".tree-page").text)
         self.find(".tools input").send_keys("9999")
         self.until(lambda: "No host has" in self.find(".tree-page [role=status]").text)
 
@@ -129,7 +116,7 @@ class TreeTest(TreePage):
         self.browser.execute_script("arguments[0].focus()", cells)
         cells.send_keys(Keys.ARROW_RIGHT)
         self.until(lambda: "node00002" in self.find("#tip").text)
-        self.assertIn("sends to the head over sockets", self.find("#tip").text)
+        self.until_in("sends to the head over sockets", lambda: self.find("#tip").text)
         cells.send_keys(Keys.ENTER)
         self.until(lambda: self.find(".way").text.endswith("node00002"))
 
@@ -139,10 +126,9 @@ class TreeTest(TreePage):
         self.until(lambda: self.browser.execute_script(PAINTED) != before)
 
     def test_an_unknown_step_is_said_in_words(self):
-        self.browser.get("about:blank")
-        self.browser.get(f"{self.address.split('?')[0]}#/tree?job=1.0")
-        self.until(lambda: "no step 1.0" in self.find("#message").text)
-        self.browser.get_log("browser")  # Chromium may log a 404 itself
+        self.expect_refusals(404)
+        self.go("#/tree?job=1.0")
+        self.until_in("no step 1.0", lambda: self.find("#message").text)
 
 
 class RunningTreeTest(TreePage):
@@ -170,12 +156,12 @@ class LargeTreeTest(TreePage):
         self.assertLess(self.browser.execute_script("return document.querySelectorAll('.tree-page *').length"), 2_000)
         height = self.browser.execute_script("return document.querySelectorAll('.cells')[3].clientHeight")
         self.assertTrue(100 < height < 700, height)
-        self.look("10000")
-        self.screen(1400, 1000)
+        self.look_at("10000")
+        self.look(1400)
         self.click('a[href$="open=node00002"]')
         self.until(lambda: self.levels() and self.levels()[0].startswith("Level 2: 16 nodes, "))
-        self.look("10000-subtree")
+        self.look_at("10000-subtree")
 
 
 if __name__ == "__main__":
-    unittest.main(argv=sys.argv[:1])
+    main()

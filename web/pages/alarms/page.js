@@ -131,11 +131,13 @@ class AlarmPage {
     if (again) again.focus();
   }
 
+  // `turn` is which reading it is: answers to the one before are dropped.
   async reload() {
+    const turn = this.turn = (this.turn ?? 0) + 1;
     const profile = await this.names.profile(this.job);
     const running = profile.job.state === 'running';
     const list = running ? Object.values(await getJson('/alarms/list', {job: this.job})).flat() : [];
-    if (this.view.stale()) return;
+    if (this.view.stale() || turn !== this.turn) return;
     this.head.replaceChildren(element('h1', {}, `Alarms of ${this.job} ${profile.job.name}`), stateOf(profile.job.state));
     this.history.replaceChildren(alarmTable(profile) ?? element('p', {class: 'words'}, 'No alarm was raised.'));
     this.rules.hidden = !running;

@@ -136,17 +136,22 @@ export class QueryForm {
     this.about.textContent = info ? `${info.help} A ${info.type}${unit}.` : '';
   }
 
+  // Answers about another metric or about other steps, which come late, are dropped.
   async loadKeys() {
-    const {metric} = this.query;
+    const asked = this.asked = {};
+    this.groups.setAttribute('aria-busy', 'true');
+    let keys = null;
     try {
-      const keys = await this.owner.names.tagsOf(this.owner.jobs(), metric);
-      if (metric !== this.query.metric) return;
-      this.keys = keys;
-      this.showKeys();
-      this.owner.keysCame();
+      keys = await this.owner.names.tagsOf(this.owner.jobs(), this.query.metric);
     } catch {
       // The query itself says what is wrong with its names.
     }
+    if (asked !== this.asked) return;
+    this.groups.removeAttribute('aria-busy');
+    if (!keys) return;
+    this.keys = keys;
+    this.showKeys();
+    this.owner.keysCame();
   }
 
   showKeys() {

@@ -6,11 +6,13 @@ import {getJson} from '../server.js';
 const MOST_SERIES = 5000;  // whose tags are suggested
 const MOST_NAMES = 20000;
 
+const tagsName = (jobs, metric) => `tags ${jobs.join(' ')} ${metric}`;
+
 export class Names {
   constructor() {
     this.kept = new Map();
     this.profiles = new Map();
-    this.tags = new Map();
+    this.tags = new Map();  // of metrics in steps, by tagsName
   }
 
   once(name, make) {
@@ -66,7 +68,7 @@ export class Names {
   // Map from key to a sorted list of values, of a metric's series in the steps.
   async tagsOf(jobs, metric) {
     if (!metric || jobs.length === 0) return new Map();
-    const name = `tags ${jobs.join(' ')} ${metric}`;
+    const name = tagsName(jobs, metric);
     const found = await this.once(name, async () => {
       const keys = new Map();
       for (const job of jobs) {
@@ -81,7 +83,10 @@ export class Names {
       const order = (a, b) => a.localeCompare(b, 'en', {numeric: true});
       return new Map([...keys].sort(([a], [b]) => order(a, b)).map(([key, values]) => [key, [...values].sort(order)]));
     });
-    this.tags.set(metric, found);
+    this.tags.set(name, found);
     return found;
   }
+
+  // The keys of a metric's tags in the steps, as far as they have come.
+  keysOf(jobs, metric) { return new Set(this.tags.get(tagsName(jobs, metric))?.keys()); }
 }

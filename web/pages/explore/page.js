@@ -139,7 +139,7 @@ class Explorer {
   drawSame() {
     if (!this.asked) return;
     this.same.draw(this.asked, this.profiles(), (metric) => this.names.info(this.state.jobs, metric),
-                   (metric) => new Set(this.names.tags.get(metric)?.keys()));
+                   (metric) => this.names.keysOf(this.state.jobs, metric));
   }
   keysCame() { this.drawSame(); }
 

@@ -189,6 +189,7 @@ export class Matrix {
     } catch (error) {
       if (old()) return;
       this.heatmap.fail(explain(error));
+      this.loading.key = null;  // while the table is read, the heatmap may be asked for again
     }
     await this.members.load(
         this.tools.id, {

@@ -72,26 +72,31 @@ class TreePage {
     return text ? this.tree.nodes.filter((node) => node.host.toLowerCase().includes(text)) : [];
   }
 
-  async readSent() {
-    if (this.tree.nodes.length > MOST_NODES_ASKED) return;
-    const span = Math.max(SENT_SECONDS, 4 * this.tree.period / 1e9);
+  async readSent(tree) {
+    if (tree.nodes.length > MOST_NODES_ASKED) return this.sent;
+    const span = Math.max(SENT_SECONDS, 4 * tree.period / 1e9);
     try {
       const data = await getJson('/api/v1/heatmap', {job: this.job, metric: SENT, by: 'host', columns: 1,
           rows: MOST_NODES_ASKED, start: Math.ceil(span) + 's-ago'});
-      this.sent = new Map(data.names.map((name, i) => [name, data.mean[i][0]]).filter(([, value]) => value !== null));
+      return new Map(data.names.map((name, i) => [name, data.mean[i][0]]).filter(([, value]) => value !== null));
     } catch (error) {
       // The tree is shown without it: before the second sample there is nothing to tell.
-      this.sent = new Map();
+      return new Map();
     }
   }
 
+  // `turn` is which reading it is: answers to the one before are dropped.
   async reload() {
+    const turn = this.turn = (this.turn ?? 0) + 1;
+    const old = () => this.view.stale() || turn !== this.turn;
     const answer = await getJson('/api/v1/tree', {job: this.job});
-    if (this.view.stale()) return;
+    if (old()) return;
     this.view.running = answer.running;
-    this.tree = answer.running ? treeOf(answer) : null;
-    if (this.tree?.newest_tick) await this.readSent();
-    if (!this.view.stale()) this.render();
+    const tree = answer.running ? treeOf(answer) : null;
+    const sent = tree?.newest_tick ? await this.readSent(tree) : this.sent;
+    if (old()) return;
+    Object.assign(this, {tree, sent});
+    this.render();
   }
 
   render() {

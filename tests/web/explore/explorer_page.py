@@ -5,27 +5,24 @@ leaves screenshots in DIR, of three widths, light and dark.
 """
 
 import json
+import pathlib
 import sys
 import tempfile
 import urllib.error
 import urllib.parse
 import urllib.request
 
-sys.dont_write_bytecode = True
-SHOTS = sys.argv.pop(sys.argv.index("--shots") + 1) if "--shots" in sys.argv else ""
-if SHOTS:
-    sys.argv.remove("--shots")
-
-import page_test  # noqa: E402  it reads the name of the server
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from contrast import faint  # noqa: E402
+from page import SHOTS, Page  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import Select  # noqa: E402
 
-page_test.SHOTS = SHOTS
 API_SERVER = sys.argv[2] if len(sys.argv) > 2 else ""
 SONDE, PACKAGE = sys.argv[3:5] if len(sys.argv) > 4 else ("", "")
 STEP = "4711.0"
 WIDTHS = (360, 1280, 2560)
+FAINT_BUT = ".sr-only, .skip, svg, .unseen, .u-over, .off, [disabled], option"
 
 # The points that are shown: {"A host=n1": {ms: value}}.
 POINTS = """
@@ -48,13 +45,12 @@ return [...document.querySelectorAll('main input, main select, main button, main
                    !(one.closest('label') && one.closest('label').textContent.trim()) && !one.title)
   .map((one) => one.outerHTML);"""
 
-class Explorer(page_test.Page):
-    SERVER = page_test.SERVER
+
+class Explorer(Page):
     TOKEN = "browser-test"
 
     @classmethod
     def setUpClass(cls):
-        page_test.SERVER = cls.SERVER
         super().setUpClass()
         cls.address = cls.address.split()[0]
         cls.server_url, _, cls.token = cls.address.partition("/?token=")
@@ -117,14 +113,21 @@ class Explorer(page_test.Page):
         """The page anew, which goes on to refresh itself once at most."""
         self.browser.get("about:blank")
         self.browser.get(f"{self.server_url}/#/explore{'?' if parameters else ''}{parameters}")
-        self.until(lambda: self.turn() > 0)
+        self.wait_answered(0)
         self.browser.execute_script("document.getElementById('refresh').checked = false")
+
+    def wait_answered(self, turn):
+        """Until the results of a later turn than that are shown, and the tags of all metrics: these come beside the
+        results and move what is below."""
+        self.until(lambda: self.browser.execute_script("""
+            const shown = document.querySelector('.explore');
+            return shown && !shown.querySelector('[aria-busy=true]') && Number(shown.dataset.turn) > arguments[0];""", turn))
 
     def act(self, what):
         """Does it and waits until its results are shown."""
         before = self.turn()
         what()
-        self.until(lambda: self.turn() > before)
+        self.wait_answered(before)
 
     def points(self):
         return self.browser.execute_script(POINTS)
@@ -147,7 +150,7 @@ class Explorer(page_test.Page):
 
     def press(self, label):
         button = self.control(label)
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+        self.scroll_to(button)
         self.act(button.click)
 
     def view(self, name):
@@ -160,9 +163,6 @@ class Explorer(page_test.Page):
 
     def notes(self, kind):
         return self.find(f"[data-text={kind}] ul").text
-
-    def hash(self):
-        return self.browser.execute_script("return location.hash")
 
     def parameters(self):
         return urllib.parse.parse_qsl(self.hash().partition("?")[2], keep_blank_values=True)
@@ -181,11 +181,10 @@ class Explorer(page_test.Page):
         anew: `again` does what is not in its address."""
         for width, dark in [(width, dark) for width in WIDTHS for dark in (False, True)]:
             if SHOTS or (width, dark) in ((360, False), (360, True), (1280, False)):
-                self.screen(width, 1000, dark)
+                self.look(width, dark)
                 again()
-                self.until(lambda: self.browser.execute_script("return !document.querySelector('#view > .empty')"))
                 self.wait_to_fit(width)
-                self.assertEqual(faint(self.browser, ".sr-only, .skip, svg, .unseen, .u-over, .off, [disabled], option"), [], (name, width, dark))
+                self.until_equal(lambda: faint(self.browser, FAINT_BUT), [])
                 if SHOTS:
                     height = self.browser.execute_script("return document.documentElement.scrollHeight")
                     self.screen(width, max(height, 1000), dark)

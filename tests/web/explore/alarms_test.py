@@ -5,11 +5,10 @@ python3-selenium.
 """
 
 import re
-import sys
-import unittest
 import urllib.parse
 
-from explorer_page import API_SERVER, SHOTS, STEP, UNNAMED, Explorer
+from explorer_page import API_SERVER, STEP, UNNAMED, Explorer  # first: it says where page is
+from page import main
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
 
@@ -33,8 +32,7 @@ class AlarmsTest(Explorer):
                 self.get("/alarms/del", {"name": name, "target": self.RUNNING})
 
     def rules(self):
-        return self.browser.execute_script(
-            "return [...document.querySelectorAll('table.rules tbody tr')].map((row) => row.innerText.replace(/\\s+/g, ' ').trim())")
+        return self.texts("table.rules tbody tr")
 
     def fill(self, name, rule):
         for field, text in (("name", name), ("rule", rule)):
@@ -44,7 +42,7 @@ class AlarmsTest(Explorer):
 
     def press(self, text):
         (button,) = [one for one in self.find_all(".rule-form button") if one.text == text]
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", button)
+        self.scroll_to(button)
         button.click()
 
     def test_a_rule_is_put_together_added_shown_and_removed(self):
@@ -76,7 +74,7 @@ class AlarmsTest(Explorer):
         self.assertTrue(self.rules()[0].startswith("hot raised"))  # first what is raised
         self.assertIn("2 rules, 1 raised", self.find(".alarm-page").text)
         self.shots_of("alarms")
-        self.screen(1280, 1100)
+        self.look(1280, height=1100)
         self.open()
         self.wait_for('[aria-label="Remove the rule hot"]')
         # In one go, since the list may be made anew in between.
@@ -125,7 +123,7 @@ class AlarmsTest(Explorer):
                 self.press("Try it on this step")
                 self.wait_for(".verdict")
         self.shots_of("trial", again)
-        self.screen(1280, 1100)
+        self.look(1280, height=1100)
         again()
         self.fill("calm", "node_load1 max > 1000")
         self.press("Try it on this step")
@@ -173,5 +171,4 @@ class AlarmsTest(Explorer):
 
 
 if __name__ == "__main__":
-    print("screenshots: " + (SHOTS or "none"))
-    unittest.main(argv=sys.argv[:1])
+    main()

@@ -4,54 +4,24 @@ archive of made runs: every number against the API's.
 runs_test.py RUNS_SERVER [--shots DIR]. Needs what page_test.py needs.
 """
 
-import json
 import re
-import tempfile
-import unittest
-import urllib.error
-import urllib.parse
-import urllib.request
 
+from archive_page import ArchivePage  # first: it says where contrast and page are
+from contrast import faint
+from page import main
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select
-
-from contrast import faint
-from page_test import Page, SHOTS
 
 COUNT = 72
 SIZES = [1, 2, 4, 8, 16, 32]
 FAINT_BUT = ".sr-only, .skip, svg, .u-over, [disabled], option"
 
 
-class RunsPage(Page):
-    @classmethod
-    def setUpClass(cls):
-        cls.archive = tempfile.TemporaryDirectory(prefix="sonde-runs-", ignore_cleanup_errors=True)
-        cls.addClassCleanup(cls.archive.cleanup)
-        cls.ARGUMENTS = [cls.archive.name, str(COUNT)]
-        super().setUpClass()
-        cls.origin, _, cls.token = cls.address.partition("/?token=")
+class RunsPage(ArchivePage):
+    COUNT = COUNT
 
-    def api(self, path, *pairs):
-        request = urllib.request.Request(f"{self.origin}{path}?{urllib.parse.urlencode(pairs)}",
-                                         headers={"Authorization": "Bearer " + self.token})
-        with urllib.request.urlopen(request, timeout=30) as answer:
-            return json.load(answer)
-
-    def refused(self, path, *pairs):
-        with self.assertRaises(urllib.error.HTTPError) as caught:
-            self.api(path, *pairs)
-        with caught.exception as error:
-            return error.code, json.load(error)["error"]["message"]
-
-    def open(self, hash, selector):
-        self.browser.execute_script("location.hash = arguments[0]", hash)
-        self.wait_for(selector)
-
-    def hash(self):
-        return self.browser.execute_script("return location.hash")
-
-    def texts(self, selector):
+    def contents(self, selector):
+        """The texts of all of them as they were written, also where they cannot be seen."""
         return self.browser.execute_script(
             "return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)", selector)
 
@@ -61,12 +31,10 @@ class RunsPage(Page):
     def assert_fits(self, name):
         """It fits and reads well in every width, light and dark."""
         for width, dark in ((390, False), (390, True), (1400, False), (1400, True)):
-            self.screen(width, 1000, dark)
-            self.until(lambda: not self.find_all("#view > .empty"))
-            self.wait_to_fit(width)
-            self.assertEqual(faint(self.browser, FAINT_BUT), [], (name, width, dark))
+            self.look(width, dark)
+            self.until_equal(lambda: faint(self.browser, FAINT_BUT), [])
             self.shot(f"{name}-{width}-{'dark' if dark else 'light'}")
-        self.screen(1300, 1000)
+        self.look(1300)
 
 
 class ManyRunsTest(RunsPage):
@@ -76,14 +44,13 @@ class ManyRunsTest(RunsPage):
         self.open("#/diff?search=cavity" + more, ".spread")
 
     def test_all_steps_that_pass_the_filters_are_compared(self):
-        self.open("#/?search=cavity&state=completed", ".all a")
-        link = self.until(lambda: [a for a in self.find_all(".all a") if a.text == f"Compare all {COUNT}"])[0]
-        link.click()
+        self.browser.execute_script("location.hash = '#/?search=cavity&state=completed'")
+        self.click_link(f"Compare all {COUNT}")
         self.wait_for(".spread")
         self.assertEqual(self.hash(), "#/diff?search=cavity&state=completed")
         self.assertEqual(self.find("h1").text, f"Comparison of {COUNT} runs")
         self.assertIn("search cavity, state completed", self.find("section[aria-label=Runs]").text)
-        self.find("section[aria-label=Runs] .words a").click()
+        self.click("section[aria-label=Runs] .words a")
         self.wait_for(".list")
         self.assertEqual(self.hash(), "#/?search=cavity&state=completed")
 
@@ -93,7 +60,7 @@ class ManyRunsTest(RunsPage):
         self.assertEqual(answer["running"], 1)
         shown = [row for row in answer["rows"] if row["standing"] in ("weighty", "unweighed")]
         self.compare()
-        self.assertEqual(self.texts(".spread td.wide-cell"), [row["name"] for row in shown])
+        self.assertEqual(self.contents(".spread td.wide-cell"), [row["name"] for row in shown])
         duration = next(row for row in answer["rows"] if row["name"] == "duration")
         seconds = sorted((run["end"] - run["start"]) / 1e9 for run in answer["runs"])
         self.assertAlmostEqual(duration["min"], seconds[0], 6)
@@ -152,7 +119,7 @@ class ManyRunsTest(RunsPage):
             else:
                 self.assertEqual(numbers, [None] * 5)
         self.compare()
-        names = self.until(lambda: self.texts("section[aria-label=Series] figcaption b"))
+        names = self.until(lambda: self.contents("section[aria-label=Series] figcaption b"))
         self.assertIn("task_resident_memory_bytes", names)
         self.drawn('figure[data-metric="task_resident_memory_bytes"]')
         tip = self.hover(self.figure("task_resident_memory_bytes"), 0.1)
@@ -164,7 +131,7 @@ class ManyRunsTest(RunsPage):
         self.drawn('figure[data-metric="task_resident_memory_bytes"]')
         self.assertIn("% of the run", self.hover(self.figure("task_resident_memory_bytes"), 0.5))
         Select(self.find("#more")).select_by_value("app_iterations_total")
-        self.until(lambda: self.texts("section[aria-label=Series] figcaption b") == ["app_iterations_total"])
+        self.until(lambda: self.contents("section[aria-label=Series] figcaption b") == ["app_iterations_total"])
         self.assertEqual(self.hash(), "#/diff?search=cavity&axis=share&metric=app_iterations_total")
 
     def test_named_runs_are_compared_too_and_few_of_them_one_by_one(self):
@@ -175,17 +142,17 @@ class ManyRunsTest(RunsPage):
         self.assertEqual(self.find("h1").text, "Comparison")
 
     def test_what_cannot_be_compared_is_refused_in_words(self):
-        self.assertEqual(self.refused("/api/v1/runs", ("search", "nothing-has-this"))[0], 400)
-        code, why = self.refused("/api/v1/runs", ("profiles", ",".join(["1"] * 501)))
+        self.assertEqual(self.refused_by_api("/api/v1/runs", ("search", "nothing-has-this"))[0], 400)
+        code, why = self.refused_by_api("/api/v1/runs", ("profiles", ",".join(["1"] * 501)))
         self.assertEqual((code, why), (400, "parameter profiles: more than 500 are named"))
-        code, why = self.refused("/api/v1/runs", ("profiles", "7000.0,7001.0"), ("state", "failed"))
+        code, why = self.refused_by_api("/api/v1/runs", ("profiles", "7000.0,7001.0"), ("state", "failed"))
         self.assertEqual(code, 400)
         self.assertIn("filters cannot be set", why)
-        self.assertEqual(self.refused("/api/v1/runs/series", self.QUERY)[0], 400)
-        self.assertEqual(self.refused("/api/v1/runs/series", self.QUERY, ("metric", "a"), ("axis", "x"))[0], 400)
-        self.browser.execute_script("location.hash = '#/diff?search=nothing-has-this'")
-        self.until(lambda: "two or more" in self.find("#message").text)
-        self.browser.get_log("browser")  # the answer 400
+        self.assertEqual(self.refused_by_api("/api/v1/runs/series", self.QUERY)[0], 400)
+        self.assertEqual(self.refused_by_api("/api/v1/runs/series", self.QUERY, ("metric", "a"), ("axis", "x"))[0], 400)
+        self.expect_refusals(400)
+        self.go("#/diff?search=nothing-has-this")
+        self.until_in("two or more", lambda: self.find("#message").text)
 
     def test_it_fits_and_reads_well(self):
         self.compare()
@@ -202,8 +169,8 @@ class ModelsTest(RunsPage):
         growth = [model["growth"] for model in answer["models"]]
         self.assertEqual(growth, sorted(growth, reverse=True))
         self.models()
-        self.assertEqual(self.texts(".growths td:first-child"), [model["metric"] for model in answer["models"]])
-        formulas = self.texts(".growths td.formula")
+        self.assertEqual(self.contents(".growths td:first-child"), [model["metric"] for model in answer["models"]])
+        formulas = self.contents(".growths td.formula")
         for model, formula in zip(answer["models"], formulas):
             self.assertEqual(formula, model["model"] if model["terms"] else "does not depend on it")
         self.assertIn(f"{COUNT} runs of 6 sizes", self.find("#view").text)
@@ -234,25 +201,26 @@ class ModelsTest(RunsPage):
         self.find("[data-field=tag]").send_keys("grid")
         self.find("[data-field=metric]").send_keys("duration", Keys.ENTER)
         self.until(lambda: "by=tag%3Agrid" in self.hash())
-        self.until(lambda: self.texts(".growths td:first-child") == ["duration"])
-        self.assertIn("At 3200 grid", re.sub(r"[,\s]+", " ", " ".join(self.texts(".growths th"))).replace("3.2e", "3200"))
+        self.until(lambda: self.contents(".growths td:first-child") == ["duration"])
+        heads = re.sub(r"[,\s]+", " ", " ".join(self.contents(".growths th")))
+        self.assertIn("At 3200 grid", heads.replace("3.2e", "3200"))
 
     def test_what_is_needed_is_said(self):
+        self.expect_refusals(404)
         self.open("#/models", ".needed")
         self.assertIn("5 different sizes", self.find(".needed").text)
         self.models("runs=7000.0,7006.0")  # of one size
         self.assertIn("These runs have 1 size.", self.find(".needed").text)
-        self.assertEqual(set(self.texts(".growths td.formula")), {"cannot be told"})
+        self.assertEqual(set(self.contents(".growths td.formula")), {"cannot be told"})
         self.open("#/models?runs=nothing-has-this", ".needed")
-        self.assertIn("5 different sizes", self.until(lambda: self.find(".needed").text))
-        self.browser.get_log("browser")  # the answer 404
+        self.assertIn("5 different sizes", self.find(".needed").text)
 
     def test_a_step_leads_to_the_models_of_its_program(self):
         self.open("#/job/7009.0", ".pages a[href='#/models?job=7009.0']")
-        self.find(".pages a[href='#/models?job=7009.0']").click()
+        self.click(".pages a[href='#/models?job=7009.0']")
         self.wait_for(".growths")
         self.assertIn("runs=cavity", self.hash())
-        self.find(".pages-of a[href='#/periods?job=7009.0']").click()
+        self.click(".pages-of a[href='#/periods?job=7009.0']")
         self.wait_for("table[aria-label=Periods]")
 
     def test_what_repeats_itself_is_named_with_its_period(self):
@@ -262,12 +230,12 @@ class ModelsTest(RunsPage):
         self.assertAlmostEqual(first["period_seconds"], 10, delta=0.2)
         self.assertTrue(any(abs(wave["frequency_hertz"] - 0.1) < 0.01 for wave in first["waves"]))
         self.open("#/periods?job=7011.0", "table[aria-label=Periods]")
-        self.assertEqual(self.texts(".growths td:first-child"), [one["name"] for one in answer["metrics"]])
-        self.assertEqual(self.texts(".growths td[data-name=Period]")[0], "10 s")
+        self.assertEqual(self.contents(".growths td:first-child"), [one["name"] for one in answer["metrics"]])
+        self.assertEqual(self.contents(".growths td[data-name=Period]")[0], "10 s")
         self.drawn(".model-plot")
         self.assertIn("Strongest frequencies of app_checkpoint_bytes_total", self.find(".model-plot").text)
+        self.expect_refusals(404)
         self.open("#/periods?job=1.0", ".needed")
-        self.browser.get_log("browser")
 
     def test_they_fit_and_read_well(self):
         self.models()
@@ -277,4 +245,4 @@ class ModelsTest(RunsPage):
 
 
 if __name__ == "__main__":
-    unittest.main(argv=["runs_test.py"])
+    main()

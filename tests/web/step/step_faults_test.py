@@ -5,31 +5,31 @@ step_faults_test.py PAGE_SERVER [--shots DIR]. Needs Debian's chromium, chromium
 python3-selenium.
 """
 
-import os
-import sys
-import unittest
-
+from step_page import STEP, StepPage, digits  # first: it says where page is
+from page import Page, main
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-import page_test
-import step_page_test
-from page_test import Page
-from step_page_test import STEP, StepPage
-
 FAULT = "two nodes do not answer"
-# From now on questions that match fail, or are held until window.release().
+TABLE = "/heatmap.*columns=1&"
+# From now on questions that match fail, or are held until window.release(), which ends all of that or what one
+# pattern has begun.
 INJECT = """
     const [pattern, fails, fault] = arguments;
     const real = window.realFetch ??= window.fetch;
-    const held = [];
+    window.faults = [...window.faults ?? [], {pattern, fails, held: []}];
     window.asked = [];
-    window.release = () => { window.fetch = real; held.splice(0).forEach((go) => go()); };
+    window.release = (ended) => {
+      const over = window.faults.filter((one) => !ended || one.pattern === ended);
+      window.faults = window.faults.filter((one) => !over.includes(one));
+      for (const one of over) one.held.forEach((go) => go());
+    };
     window.fetch = (...all) => {
-      if (!new RegExp(pattern).test(String(all[0]))) return real(...all);
+      const one = window.faults.find(({pattern}) => new RegExp(pattern).test(String(all[0])));
+      if (!one) return real(...all);
       window.asked.push(String(all[0]));
-      if (fails) return Promise.resolve(new Response(JSON.stringify({error: {code: 503, message: fault}}), {status: 503}));
-      return new Promise((resolve) => held.push(resolve)).then(() => real(...all));
+      if (one.fails) return Promise.resolve(new Response(JSON.stringify({error: {code: 503, message: fault}}), {status: 503}));
+      return new Promise((resolve) => one.held.push(resolve)).then(() => real(...all));
     };"""
 REFRESH = "document.querySelector('#refresh').dispatchEvent(new Event('change'))"
 HEATMAP = "/heatmap.*columns=(?!1&)"
@@ -42,10 +42,11 @@ class Faults:
     def hold(self, pattern):
         self.browser.execute_script(INJECT, pattern, False, FAULT)
 
-    def release(self):
-        self.browser.execute_script("window.release()")
+    def release(self, pattern=None):
+        self.browser.execute_script("window.release(arguments[0])", pattern)
 
-    def asked(self):
+    def touched(self):
+        """The questions that were refused or held."""
         return self.browser.execute_script("return window.asked")
 
     def saves(self, parent):
@@ -83,6 +84,17 @@ class QuestionsFailTest(Faults, StepPage):
         self.assertNotEqual(self.find(".key").text, "")
         self.assertEqual(self.saves(tools), [True] * 3)
 
+    def test_a_heatmap_is_asked_for_again_while_the_table_is_still_read(self):
+        tools = self.find(".matrix > .tools:not(.inside)")
+        self.hold(TABLE)
+        self.refuse(HEATMAP)
+        self.find("#heat-metric option[value=node_load1]").click()
+        self.until_in(FAULT, lambda: self.find(".heatmap .words").text)
+        self.release(HEATMAP)
+        self.find("#heat-shade option[value=max]").click()
+        self.until(lambda: self.saves(tools) == [True] * 3)
+        self.release()
+
     def test_plots_that_are_not_there_are_not_those_of_another_scope(self):
         figure = self.scrolled("node_load1")
         self.until(lambda: self.saves(figure) == [True] * 3)
@@ -100,7 +112,7 @@ class QuestionsFailTest(Faults, StepPage):
         self.until(lambda: self.saves(figure) + self.saves(tools) == [True] * 6)
         self.hold("/series|" + HEATMAP)
         self.find("#range option[value='300']").click()
-        self.until(lambda: any("/series" in one for one in self.asked()))
+        self.until(lambda: any("/series" in one for one in self.touched()))
         self.assertEqual(figure.get_attribute("aria-busy"), "true")
         self.assertEqual(self.find(".heatmap").get_attribute("aria-busy"), "true")
         self.assertEqual(self.saves(figure) + self.saves(tools), [False] * 6)
@@ -111,7 +123,7 @@ class QuestionsFailTest(Faults, StepPage):
 
     def test_the_table_of_another_range_is_not_kept(self):
         first = self.find(".members tbody tr").text
-        self.refuse("/heatmap.*columns=1&")
+        self.refuse(TABLE)
         self.find("#range option[value='300']").click()
         self.until(lambda: FAULT in self.find(".members").text)
         self.assertEqual(self.find_all(".members tbody tr"), [], first)
@@ -138,8 +150,8 @@ class QuestionsFailTest(Faults, StepPage):
 
 
 class AddressTest(Faults, StepPage):
-    def go(self, query):
-        self.browser.execute_script("location.hash = arguments[0]", f"#/job/{STEP}?{query}")
+    def open_undrawn(self, query):
+        self.go(f"#/job/{STEP}?{query}")
 
     def nothing_is_drawn(self, text):
         self.until(lambda: text in self.find(".controls").text)
@@ -160,7 +172,7 @@ class AddressTest(Faults, StepPage):
         for query, text in (("rank=99", "There is no rank 99 in this step."),
                             ("rank=constructor", "There is no rank constructor in this step."),
                             ("node=nowhere", "There is no node nowhere in this step.")):
-            self.go(query)
+            self.open_undrawn(query)
             self.nothing_is_drawn(text)
         self.shot("no-such-rank")
         # The way back is there.
@@ -170,7 +182,7 @@ class AddressTest(Faults, StepPage):
 
     def test_a_rank_whose_node_is_not_found_has_no_numbers(self):
         self.refuse("/heatmap.*by=task.*columns=1&rows=1&")
-        self.go("rank=5")
+        self.open_undrawn("rank=5")
         self.nothing_is_drawn(FAULT)
 
     def test_unknown_values_are_the_defaults(self):
@@ -191,7 +203,7 @@ class AddressTest(Faults, StepPage):
         column = int(0.9 * data["columns"])
         self.assertGreater(data["mean"][0][column], 0.4)
         tip = self.point(0.9, 0.5 / 4)
-        percent = lambda value: step_page_test.OneStepTest.digits(value / 2 * 100) + " %"
+        percent = lambda value: digits(value / 2 * 100) + " %"
         near = ["mean " + percent(data["mean"][0][i]) for i in range(column - 2, column + 3)]
         self.assertTrue(any(one in tip for one in near), (tip, near))
         self.assertIn("in the mean of its ranks", self.find(".heatmap .words").text)
@@ -210,11 +222,7 @@ class AddressTest(Faults, StepPage):
             return self.browser.execute_cdp_cmd("Memory.getDOMCounters", {})["nodes"]
 
         def visit(i):
-            self.go(f"visit={i}")
-            self.until(lambda: self.state().get("visit") == str(i) and self.browser.execute_script(
-                "return document.querySelector('.matrix') !== window.before"))
-            self.wait_drawn()
-            self.browser.execute_script("window.before = document.querySelector('.matrix')")
+            self.open(f"visit={i}&")
         for i in range(2):
             visit(i)
         before = nodes()
@@ -290,14 +298,10 @@ class ManyRanksTest(Faults, StepPage):
 class RunningTest(Faults, Page):
     LATER = "const real = Date.now; Date.now = () => real() + 16000 * ++window.later; window.later = 0;"
 
-    def tell(self, what):
-        self.server.stdin.write(what)
-        self.server.stdin.flush()
-
     def test_a_picture_that_could_not_be_read_again_stays_and_says_so(self):
         self.open_job("4712.0")
         figure = self.figure("node_load1")
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", figure)
+        self.scroll_to(figure)
         self.refuse("/series")
         self.browser.execute_script(REFRESH)
         self.until(lambda: f"not read again: {FAULT}" in figure.text)
@@ -317,9 +321,8 @@ class RunningTest(Faults, Page):
                 this.addEventListener('tick', () => setTimeout(() => { window.ticks += 1; }));
               }
             };""")
-        self.browser.execute_script("location.hash = '#/job/4712.0?node=n1'")
-        self.until(lambda: self.find_all("figure") and all(
-            figure.find_elements(By.CSS_SELECTOR, "canvas") for figure in self.shown_figures()))
+        self.go("#/job/4712.0?node=n1")
+        self.wait_drawn()
         now = self.figure("node_load1").find_element(By.CSS_SELECTOR, "figcaption span")
         self.hold("/series")  # nothing but a tick changes it
         before = now.text
@@ -335,9 +338,8 @@ class RunningTest(Faults, Page):
     def test_a_question_that_takes_long_is_not_asked_again_meanwhile(self):
         self.hold(HEATMAP)
         self.browser.execute_script(self.LATER)
-        self.find_all(".jobs a")
-        self.browser.execute_script("location.hash = '#/job/4712.0'")
-        self.until(lambda: len(self.asked()) > 0)
+        self.go("#/job/4712.0")
+        self.until(lambda: len(self.touched()) > 0)
         for _ in range(3):
             reads = "return performance.getEntriesByType('resource').filter((one) => one.name.includes('/overview')).length"
             before = self.browser.execute_script(reads)
@@ -345,7 +347,7 @@ class RunningTest(Faults, Page):
             self.until(lambda: self.browser.execute_script(reads) > before)
             # Whatever has the answer now is drawn and asked on.
             self.until(lambda: self.browser.execute_async_script("setTimeout(arguments[0], 0, true)"))
-        self.assertEqual(len(self.asked()), 1)
+        self.assertEqual(len(self.touched()), 1)
         self.release()
         self.until(lambda: self.find_all(".members tbody tr") and self.find(".key").text)
 
@@ -370,5 +372,4 @@ class RunningTest(Faults, Page):
 
 
 if __name__ == "__main__":
-    page_test.SHOTS = page_test.SHOTS or os.environ.get("SONDE_SHOTS", "")
-    unittest.main(argv=[sys.argv[0], *os.environ.get("SONDE_WEB_TESTS", "").split()])
+    main()
