@@ -27,6 +27,7 @@
 #include "daemon/link/send.h"
 #include "daemon/loop.h"
 #include "daemon/tree/uplink.h"
+#include "tests/unit/head_ends.h"
 #include "tests/unit/temp_dir.h"
 
 namespace sonde::head {
@@ -53,48 +54,18 @@ void Die(const Status& status) {
   std::exit(1);
 }
 
-// The head's end of a node's connection. What it says to the node goes to `hear`.
-class HeadEnd final : public tree::Link {
+// What the head says to the node goes to `heard`.
+class ListeningEnd final : public HeadEnd {
  public:
-  using Hear = std::function<void(Type type, std::string_view payload)>;
-  explicit HeadEnd(Hear hear) : hear_(std::move(hear)) {}
+  using Heard = std::function<void(Type type, std::string_view payload)>;
+  explicit ListeningEnd(Heard heard) : heard_(std::move(heard)) {}
   Status Send(uint8_t type, std::string_view payload) override {
-    hear_(static_cast<Type>(type), payload);
+    heard_(static_cast<Type>(type), payload);
     return {};
-  }
-  void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
-  void SetMaxMessage(size_t) override {}
-  std::string peer() const override { return "node"; }
-
-  void Say(Type type, std::string_view payload) {
-    const auto handler = handler_;
-    handler->message(static_cast<uint8_t>(type), payload);
-  }
-  void Close() {
-    const auto handler = handler_;
-    handler->closed({Code::kUnavailable, "closed"});
   }
 
  private:
-  const Hear hear_;
-};
-
-// The other end, as an Uplink takes it.
-class NodeEnd final : public tree::Link {
- public:
-  explicit NodeEnd(HeadEnd& head) : head_(head) {}
-  Status Send(uint8_t type, std::string_view payload) override {
-    head_.Say(static_cast<Type>(type), payload);
-    return {};
-  }
-  void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
-  void SetMaxMessage(size_t) override {}
-  std::string peer() const override { return "head"; }
-
- private:
-  HeadEnd& head_;
+  const Heard heard_;
 };
 
 struct Node {
@@ -153,7 +124,7 @@ class Step {
                 [this](uint32_t a, uint32_t b) { return nodes_[a].id < nodes_[b].id; });
     }
     for (const uint32_t i : order) {
-      auto end = std::make_unique<HeadEnd>(
+      auto end = std::make_unique<ListeningEnd>(
           [this, i](Type type, std::string_view payload) { OnWord(i, type, payload); });
       nodes_[i].head_end = end.get();
       tree::Registration who;
@@ -172,7 +143,7 @@ class Step {
 
   // All but the head's first children ask for a parent and get one.
   void AskParents() {
-    for (uint32_t i = kFanout; i < size(); ++i) nodes_[i].head_end->Say(Type::kWantParent, "");
+    for (uint32_t i = kFanout; i < size(); ++i) nodes_[i].head_end->Hear(Type::kWantParent, "");
     Settle();
   }
 
@@ -228,11 +199,11 @@ class Step {
     bye.ended = static_cast<uint64_t>(clock_.Now());
     const std::string text = Encode(bye);
     // The last one ends the step: not part of what a node costs.
-    for (uint32_t i = 0; i + 1 < size(); ++i) nodes_[i].head_end->Say(Type::kBye, text);
+    for (uint32_t i = 0; i + 1 < size(); ++i) nodes_[i].head_end->Hear(Type::kBye, text);
     Settle();
   }
   void Close() {
-    for (uint32_t i = 0; i + 1 < size(); ++i) nodes_[i].head_end->Close();
+    for (uint32_t i = 0; i + 1 < size(); ++i) nodes_[i].head_end->Break();
     Settle();
   }
 
@@ -247,8 +218,8 @@ class Step {
   void Settle() {
     do {
       for (const uint32_t node : std::exchange(listen_, {})) {
-        nodes_[node].head_end->Say(Type::kListening,
-                                   Encode(tree::Listening{"sockets://192.0.2.1:1", ""}));
+        nodes_[node].head_end->Hear(Type::kListening,
+                                    Encode(tree::Listening{"sockets://192.0.2.1:1", ""}));
       }
       loop_.Post([this] { loop_.Stop(); });
       loop_.Run();

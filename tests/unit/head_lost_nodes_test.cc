@@ -15,6 +15,7 @@
 #include "daemon/tree/uplink.h"
 #include "profiles/archive/open_archive.h"
 #include "temp_dir.h"
+#include "tests/unit/head_ends.h"
 
 namespace sonde::head {
 namespace {
@@ -23,46 +24,17 @@ using testing::HasSubstr;
 using testing::Not;
 using tree::Type;
 
-// The head's end of a control connection.
-class HeadEnd final : public tree::Link {
+class RememberingEnd final : public HeadEnd {
  public:
   Status Send(uint8_t type, std::string_view payload) override {
     said.emplace_back(static_cast<Type>(type), payload);
     return {};
   }
-  void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
-  void SetMaxMessage(size_t) override {}
-  std::string peer() const override { return "node"; }
-
-  void Hear(uint8_t type, std::string_view payload) { Handler()->message(type, payload); }
-  void Break() { Handler()->closed({Code::kUnavailable, "connection reset"}); }
-
   std::vector<std::pair<Type, std::string>> said;  // by the head
-
- private:
-  std::shared_ptr<const tree::Link::Handler> Handler() const { return handler_; }
-};
-
-// The node's end: what the node sends the head hears at once.
-class NodeEnd final : public tree::Link {
- public:
-  explicit NodeEnd(HeadEnd& head) : head_(head) {}
-  Status Send(uint8_t type, std::string_view payload) override {
-    head_.Hear(type, payload);
-    return {};
-  }
-  void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
-  void SetMaxMessage(size_t) override {}
-  std::string peer() const override { return "head"; }
-
- private:
-  HeadEnd& head_;
 };
 
 struct Node {
-  HeadEnd* head_end = nullptr;  // the head owns it
+  RememberingEnd* head_end = nullptr;  // the head owns it
   std::unique_ptr<NodeEnd> link;
   std::unique_ptr<tree::Uplink> uplink = std::make_unique<tree::Uplink>();
 };
@@ -89,7 +61,7 @@ class LostNodes : public testing::Test {
   }
 
   void Join(uint32_t index) {
-    auto end = std::make_unique<HeadEnd>();
+    auto end = std::make_unique<RememberingEnd>();
     Node& node = nodes_.emplace_back();
     node.head_end = end.get();
     node.link = std::make_unique<NodeEnd>(*end);
@@ -121,7 +93,7 @@ class LostNodes : public testing::Test {
     Send(index, tree::Stream::kEnded);
     nodes_[index].uplink->End(tree::Stream::kOwn);
     nodes_[index].uplink->End(tree::Stream::kEnded);
-    nodes_[index].head_end->Hear(static_cast<uint8_t>(Type::kBye), Encode(tree::Bye{}));
+    nodes_[index].head_end->Hear(Type::kBye, Encode(tree::Bye{}));
   }
 
   // Of the profile, once the head has put it into the archive.
@@ -259,15 +231,15 @@ TEST_F(LostNodes, TicksFromBeforeTheStepAreNoRowsOfIt) {
 TEST_F(LostNodes, WhoAsksIsToldTheTime) {
   std::string question;
   ByteWriter(question).Varint(7);
-  HeadEnd& end = *nodes_[1].head_end;
-  end.Hear(static_cast<uint8_t>(Type::kAskTime), question);
+  RememberingEnd& end = *nodes_[1].head_end;
+  end.Hear(Type::kAskTime, question);
   ASSERT_EQ(end.said.back().first, Type::kTime);
   ByteReader answer(end.said.back().second);
   EXPECT_EQ(answer.Varint(), 7u);
   EXPECT_LT(clock_.Now() - static_cast<Nanos>(answer.Varint()), kSecond);
   EXPECT_TRUE(answer.done());
   const size_t said = end.said.size();
-  end.Hear(static_cast<uint8_t>(Type::kAskTime), "");
+  end.Hear(Type::kAskTime, "");
   EXPECT_EQ(end.said.size(), said);
 }
 
