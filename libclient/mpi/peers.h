@@ -22,11 +22,10 @@ inline constexpr double kLeastTold = 0.1;  // seconds
 // MPI_Init.
 void AddPeer(int source, Word comm, double seconds, double since_begin);
 
-// After a call that took so many ticks and ended at `now`.
+// After a call that succeeded, took so long and ended at `now`.
 template <class Shape, class Abi>
-__attribute__((always_inline)) inline void CountPeer(const Word* a, uint64_t ticks, uint64_t now) {
+__attribute__((always_inline)) inline void CountPeer(const Word* a, double seconds, uint64_t now) {
   if constexpr (Shape::kPeer >= 0) {
-    const double seconds = clock.Seconds(ticks);
     if (seconds < kShortest || !thread.main) return;
     AddPeer(Abi::Int(a[Shape::kPeer]), Abi::Comm(a[Shape::kPeerComm]), seconds,
             clock.Seconds(now - begun));

@@ -94,7 +94,7 @@ void Prepare(Site& site) {
   __atomic_store_n(&site.ready, true, __ATOMIC_RELEASE);
 }
 
-void Record(Site& site, uint64_t ticks, uint64_t now, const Bytes& bytes) {
+double Record(Site& site, uint64_t ticks, uint64_t now, const Bytes& bytes) {
   if (!__atomic_load_n(&site.ready, __ATOMIC_ACQUIRE)) Prepare(site);
   ++thread.recorded;
   const double seconds = clock.Seconds(ticks);
@@ -106,9 +106,10 @@ void Record(Site& site, uint64_t ticks, uint64_t now, const Bytes& bytes) {
     interpose::Observe(site.sizes, static_cast<double>(bytes.sent));
   }
   if (bytes.received > 0) Add(site.received, static_cast<uint64_t>(bytes.received));
-  if (!thread.main) return;
+  if (!thread.main) return seconds;
   share.inside += seconds;
   if (clock.Seconds(now - share.updated) >= Share::kUpdateSeconds) share.Set(now);
+  return seconds;
 }
 
 void Begin() {

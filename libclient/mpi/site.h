@@ -55,8 +55,8 @@ void* FindReal(Site& site, const char* symbol);
 // Registers the site's metrics if that has not been done.
 void Prepare(Site& site);
 
-// A call that took so many ticks, ended at `now`.
-void Record(Site& site, uint64_t ticks, uint64_t now, const Bytes& bytes);
+// A call that took so many ticks, ended at `now`; gives them in seconds.
+double Record(Site& site, uint64_t ticks, uint64_t now, const Bytes& bytes);
 
 // The result of a call to a function that the program's MPI does not have: an error, MPI_ERR_OTHER
 // with most libraries.

@@ -33,11 +33,9 @@ __attribute__((always_inline)) inline int Measure(Site& site, void* real, Word* 
   const int result = Invoke<int>(real, a, std::make_index_sequence<kArguments>());
   const uint64_t end = clock.Now();
   Bytes bytes;
-  if (result == 0) {
-    bytes = Shape::template Count<Abi>(a);
-    CountPeer<Shape, Abi>(a, end - begin, end);
-  }
-  Record(site, end - begin, end, bytes);
+  if (result == 0) bytes = Shape::template Count<Abi>(a);
+  const double seconds = Record(site, end - begin, end, bytes);
+  if (result == 0) CountPeer<Shape, Abi>(a, seconds, end);
   thread.depth = 0;
   return result;
 }
@@ -87,11 +85,10 @@ __attribute__((always_inline)) inline void CallFortran(Site& site, const char* s
     thread.depth = 1;
   }
   Bytes bytes;
-  if (error == nullptr || *error == 0) {
-    bytes = Shape::template Count<FortranAbi>(a);
-    CountPeer<Shape, FortranAbi>(a, end - begin, end);
-  }
-  Record(site, end - begin, end, bytes);
+  const bool succeeded = error == nullptr || *error == 0;
+  if (succeeded) bytes = Shape::template Count<FortranAbi>(a);
+  const double seconds = Record(site, end - begin, end, bytes);
+  if (succeeded) CountPeer<Shape, FortranAbi>(a, seconds, end);
   thread.depth = 0;
 }
 
