@@ -1,6 +1,7 @@
 // What a head spends on the nodes of steps of 1,000, 10,000 and 100,000: CPU time per node of
-// registering, being told a parent, saying goodbye, closing, and of coming to an acting head; and
-// CPU time per tick. A tree that scales costs the same per node and tick, whatever their number.
+// registering, being told a parent, the first ticks, saying goodbye, closing, and of coming to an
+// acting head; and CPU time per tick after the first. A tree that scales costs the same per node
+// and tick, whatever their number.
 //
 // The head is the real one; the nodes are made here, since no machine of a developer has so many:
 // they speak over links in memory, come in random order, and only the head's children send frames,
@@ -39,6 +40,7 @@ using tree::Type;
 constexpr uint32_t kFanout = 16;
 constexpr uint32_t kRack = 48;
 constexpr Nanos kPeriod = kSecond;
+constexpr int kFirstTicks = 34;  // until a block of rows has been stored, with all of its nodes
 constexpr int kTicks = 20;
 constexpr size_t kMetrics = 300;
 
@@ -68,11 +70,31 @@ class ListeningEnd final : public HeadEnd {
   const Heard heard_;
 };
 
+struct Said {
+  HeadEnd* head_end;
+  Type type;
+  std::string payload;
+};
+
+// What the node says waits until the head is to hear it.
+class WaitingEnd final : public HeadEnd {
+ public:
+  WaitingEnd(HeadEnd& head, std::vector<Said>& said) : head_(head), said_(said) {}
+  Status Send(uint8_t type, std::string_view payload) override {
+    said_.push_back({&head_, static_cast<Type>(type), std::string(payload)});
+    return {};
+  }
+
+ private:
+  HeadEnd& head_;
+  std::vector<Said>& said_;
+};
+
 struct Node {
   uint32_t id = 0;              // as Slurm numbers it
   HeadEnd* head_end = nullptr;  // the head's
   uint32_t parent = kHeadIndex;
-  std::unique_ptr<NodeEnd> link;
+  std::unique_ptr<WaitingEnd> link;
   std::unique_ptr<tree::Uplink> uplink;  // of the head's children
   tree::NodeSet below;                   // with itself
 };
@@ -147,8 +169,10 @@ class Step {
     Settle();
   }
 
-  // The sets of the head's children, as their parents say: whose samples they send.
+  // The sets of the head's children, as their parents say: whose samples they send. The ticks are
+  // still to come, since nobody waits for parts of earlier ones.
   void Gather() {
+    next_tick_ = (clock_.Now() / kPeriod + 1) * kPeriod;
     for (uint32_t i = 0; i < size(); ++i) {
       uint32_t top = i;
       while (nodes_[top].parent != kHeadIndex) top = nodes_[top].parent;
@@ -156,41 +180,38 @@ class Step {
     }
     for (Node& node : nodes_) {
       if (node.below.empty()) continue;
-      node.link = std::make_unique<NodeEnd>(*node.head_end);
+      senders_.push_back(&node);
+      node.link = std::make_unique<WaitingEnd>(*node.head_end, said_);
       node.uplink = std::make_unique<tree::Uplink>();
       node.uplink->Use(node.link.get(), false);
     }
   }
 
-  // Each of the head's children sends what its subtree has, and the head makes a row of it.
-  void Ticks(int count, tree::Stream stream = tree::Stream::kChildren) {
-    const Nanos first = clock_.Now() / kPeriod * kPeriod - count * kPeriod;
-    for (int t = 0; t < count; ++t) {
-      for (Node& node : nodes_) {
-        if (!node.uplink) continue;
+  // Each of the head's children says what its subtree has at so many ticks.
+  void SayTicks(int count, tree::Stream stream = tree::Stream::kChildren) {
+    for (int t = 0; t < count; ++t, next_tick_ += kPeriod) {
+      for (Node* node : senders_) {
         tree::FrameInfo info;
-        info.tick = first + t * kPeriod;
+        info.tick = next_tick_;
         info.stream = stream;
-        info.nodes = node.below;
+        info.nodes = node->below;
         for (Reduced& value : values_) value = Reduced();
         for (size_t i = 0; i < kMetrics; ++i) {
-          values_[i].Add(static_cast<double>(i * 100 + static_cast<size_t>(t)),
-                         {node.below.first(), Owner::kNobody});
+          values_[i].Add(
+              static_cast<double>(i * 100) + static_cast<double>(next_tick_ / kPeriod % 1000),
+              {node->below.first(), Owner::kNobody});
         }
-        node.uplink->AddFrame(info, schema_, {values_, {}});
-        node.uplink->Flush();
-        node.uplink->OnAck(node.uplink->last_number(), node.uplink->last_number());
+        node->uplink->AddFrame(info, schema_, {values_, {}});
+        node->uplink->Flush();
+        node->uplink->OnAck(node->uplink->last_number(), node->uplink->last_number());
       }
     }
-    Settle();
   }
-
   void SayGoodbye() {
-    Ticks(1, tree::Stream::kEnded);
-    for (Node& node : nodes_) {
-      if (!node.uplink) continue;
+    SayTicks(1, tree::Stream::kEnded);
+    for (Node* node : senders_) {
       for (const auto stream : {tree::Stream::kChildren, tree::Stream::kEnded}) {
-        node.uplink->End(stream);
+        node->uplink->End(stream);
       }
     }
     tree::Bye bye;
@@ -199,7 +220,13 @@ class Step {
     bye.ended = static_cast<uint64_t>(clock_.Now());
     const std::string text = Encode(bye);
     // The last one ends the step: not part of what a node costs.
-    for (uint32_t i = 0; i + 1 < size(); ++i) nodes_[i].head_end->Hear(Type::kBye, text);
+    for (uint32_t i = 0; i + 1 < size(); ++i) {
+      said_.push_back({nodes_[i].head_end, Type::kBye, text});
+    }
+  }
+  // The head makes rows of it.
+  void Hear() {
+    for (const Said& said : std::exchange(said_, {})) said.head_end->Hear(said.type, said.payload);
     Settle();
   }
   void Close() {
@@ -234,7 +261,10 @@ class Step {
   const Schema::Ptr schema_ = MakeSchema();
   std::vector<Reduced> values_{kMetrics};
   std::vector<Node> nodes_;
+  std::vector<Node*> senders_;  // of frames
+  std::vector<Said> said_;
   std::vector<uint32_t> listen_;
+  Nanos next_tick_ = 0;
   bool over_ = false;
   std::unique_ptr<Head> head_;
 };
@@ -257,8 +287,12 @@ void MeasureStep(uint32_t nodes, bool switches) {
   per_node("register", [&] { step.Register(); });
   per_node("parent", [&] { step.AskParents(); });
   step.Gather();
-  Measure("tick", kind, nodes, kTicks, "us", [&] { step.Ticks(kTicks); });
-  per_node("goodbye", [&] { step.SayGoodbye(); });
+  step.SayTicks(kFirstTicks);
+  per_node("first_ticks", [&] { step.Hear(); });
+  step.SayTicks(kTicks);
+  Measure("tick", kind, nodes, kTicks, "us", [&] { step.Hear(); });
+  step.SayGoodbye();
+  per_node("goodbye", [&] { step.Hear(); });
   per_node("close", [&] { step.Close(); });
   Step taken(nodes, switches, /*acting=*/true);
   per_node("takeover", [&] { taken.Register(); });

@@ -1,13 +1,18 @@
 // A set of a step's nodes: whose samples a part of a tick has.
 //
-// Nodes are numbered from 0 in the order in which they came, and a subtree's numbers lie close
-// together, so a set is a few ranges whatever its size.
+// Nodes are numbered from 0 in the order in which they came. A subtree's numbers lie close together
+// where the tree follows these numbers; where it follows the network's switches they lie anywhere,
+// and the set of a subtree is thousands of ranges. So a copy of a set of several ranges shares them
+// with its original until one of the two changes: it costs nothing, and both are known to be equal
+// (SharesWith).
 //
 // Thread safety: values.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <vector>
 
 #include "core/bytes.h"
@@ -21,31 +26,33 @@ class NodeSet {
   static constexpr size_t kMaxRanges = 1u << 16;
 
   NodeSet() = default;
-  explicit NodeSet(uint32_t node) : ranges_{{node, node}} {}
+  explicit NodeSet(uint32_t node) : one_{node, node} {}
 
-  bool empty() const { return ranges_.empty(); }
+  bool empty() const { return all().empty(); }
   size_t size() const;
+  // Of consecutive nodes.
+  size_t ranges() const { return all().size(); }
   // The first one; of an empty set kMaxNodes.
-  uint32_t first() const { return ranges_.empty() ? kMaxNodes : ranges_.front().first; }
+  uint32_t first() const { return empty() ? kMaxNodes : all().front().first; }
   bool Has(uint32_t node) const;
   // Nothing but this one.
-  bool Is(uint32_t node) const {
-    return ranges_.size() == 1 && ranges_[0].first == node && ranges_[0].last == node;
-  }
+  bool Is(uint32_t node) const { return ranges() == 1 && all().front() == Range{node, node}; }
   bool HasAll(const NodeSet& other) const;
   bool Intersects(const NodeSet& other) const;
+  // One is a copy of the other, and of several ranges: they are equal, and nobody has to compare.
+  bool SharesWith(const NodeSet& other) const { return many_ != nullptr && many_ == other.many_; }
   // Those that `other` does not have.
   NodeSet Without(const NodeSet& other) const;
   // Ascending.
   template <typename OnNode>
   void ForEach(OnNode on_node) const {
-    for (const Range& r : ranges_) {
+    for (const Range& r : all()) {
       for (uint32_t node = r.first; node <= r.last; ++node) on_node(node);
     }
   }
 
-  void Clear() { ranges_.clear(); }
-  void Set(uint32_t node) { ranges_.assign(1, {node, node}); }
+  void Clear();
+  void Set(uint32_t node) { *this = NodeSet(node); }
   void Add(const NodeSet& other);
 
   // The ranges as gaps and lengths.
@@ -53,7 +60,7 @@ class NodeSet {
   // Makes the reader bad if that is not what Encode writes.
   void Decode(ByteReader& r);
 
-  bool operator==(const NodeSet&) const = default;
+  bool operator==(const NodeSet& other) const;
 
  private:
   struct Range {
@@ -61,10 +68,23 @@ class NodeSet {
     uint32_t last;
     bool operator==(const Range&) const = default;
   };
-  void Merge(const std::vector<Range>& theirs);
+  struct Many {
+    std::vector<Range> ranges;
+    size_t size = 0;  // in nodes
+  };
 
-  // Ascending, with at least one node between two.
-  std::vector<Range> ranges_;
+  std::span<const Range> all() const {
+    if (many_ != nullptr) return many_->ranges;
+    return {&one_, one_.first == kMaxNodes ? 0u : 1u};
+  }
+  Many& Own();
+  static void AddRange(Many& many, const Range& range);
+  void Merge(const NodeSet& other);
+
+  // The set of one range, which allocates nothing, or none; if many_ is nullptr.
+  Range one_{kMaxNodes, kMaxNodes};
+  // Its ranges: ascending, with at least one node between two. Changed by one owner alone.
+  std::shared_ptr<Many> many_;
 };
 
 }  // namespace sonde::tree

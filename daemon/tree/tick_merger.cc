@@ -31,17 +31,19 @@ void TickMerger::SetSchema(Id id, Schema::Ptr schema) {
   present_.clear();
 }
 
-TickMerger::Row& TickMerger::RowOf(Nanos tick) {
+TickMerger::Waiting& TickMerger::RowOf(Nanos tick) {
   const auto at = std::lower_bound(rows_.begin(), rows_.end(), tick,
-                                   [](const Row& r, Nanos t) { return r.tick < t; });
-  if (at != rows_.end() && at->tick == tick) return *at;
-  Row row;
+                                   [](const Waiting& w, Nanos t) { return w.row.tick < t; });
+  if (at != rows_.end() && at->row.tick == tick) return *at;
+  Waiting waiting;
   if (!spare_.empty()) {
-    row = std::move(spare_.back());
+    waiting = std::move(spare_.back());
     spare_.pop_back();
   }
-  Start(row, tick);
-  return *rows_.insert(at, std::move(row));
+  Start(waiting.row, tick);
+  waiting.parts.few.Clear();
+  waiting.parts.many.clear();
+  return *rows_.insert(at, std::move(waiting));
 }
 
 void TickMerger::Start(Row& row, Nanos tick) const {
@@ -71,9 +73,55 @@ void TickMerger::MergeInto(Row& row, const Contributor& from, const Frame& frame
       row.spreads[from.spreads[i]].Merge(frame.spreads[i]);
     }
   }
-  row.nodes.Add(frame.nodes);
   row.sources.push_back({sender, frame.number});
 }
+
+// --- Whose parts these are ---
+
+// Sets that were parts of the tick before have no node in common: they need no comparing.
+bool TickMerger::Intersects(const Parts& parts, const NodeSet& nodes) const {
+  if (parts.few.Intersects(nodes)) return true;
+  const auto in_last = [this](const NodeSet& part) {
+    return std::any_of(last_parts_.many.begin(), last_parts_.many.end(),
+                       [&](const NodeSet& last) { return last.SharesWith(part); });
+  };
+  const bool known = in_last(nodes);
+  return std::any_of(parts.many.begin(), parts.many.end(), [&](const NodeSet& part) {
+    if (part.SharesWith(nodes)) return true;
+    return !(known && in_last(part)) && part.Intersects(nodes);
+  });
+}
+
+void TickMerger::AddTo(Parts& parts, const NodeSet& nodes) {
+  constexpr size_t kFew = 4;  // ranges
+  if (nodes.ranges() <= kFew) {
+    parts.few.Add(nodes);
+  } else {
+    parts.many.push_back(nodes);
+  }
+}
+
+NodeSet TickMerger::NodesOf(const Parts& parts) {
+  NodeSet nodes = parts.few;
+  for (const NodeSet& part : parts.many) nodes.Add(part);
+  return nodes;
+}
+
+// They come in any order.
+void TickMerger::TellNodes(Waiting& waiting) {
+  Parts& parts = waiting.parts;
+  const auto same = [](const NodeSet& a, const NodeSet& b) { return a.SharesWith(b); };
+  const bool as_last = parts.few == last_parts_.few &&
+                       std::is_permutation(parts.many.begin(), parts.many.end(),
+                                           last_parts_.many.begin(), last_parts_.many.end(), same);
+  if (!as_last) {
+    last_nodes_ = NodesOf(parts);
+    std::swap(last_parts_, parts);
+  }
+  waiting.row.nodes = last_nodes_;
+}
+
+// --- Parts come ---
 
 TickMerger::Fate TickMerger::Add(Id id, const Frame& frame, uint32_t sender) {
   Contributor* contributor = Find(id);
@@ -84,14 +132,15 @@ TickMerger::Fate TickMerger::Add(Id id, const Frame& frame, uint32_t sender) {
     EmitComplete();
     return fate;
   }
-  Row& row = RowOf(frame.tick);
+  Waiting& waiting = RowOf(frame.tick);
   Fate fate = Fate::kMerged;
-  if (row.nodes.Intersects(frame.nodes)) {
-    fate = row.nodes.HasAll(frame.nodes) ? Fate::kCovered : Fate::kOverlaps;
+  if (Intersects(waiting.parts, frame.nodes)) {
+    fate = NodesOf(waiting.parts).HasAll(frame.nodes) ? Fate::kCovered : Fate::kOverlaps;
     // The frame that came first goes on for both.
-    if (fate == Fate::kCovered) row.sources.push_back({sender, frame.number});
+    if (fate == Fate::kCovered) waiting.row.sources.push_back({sender, frame.number});
   } else {
-    MergeInto(row, *contributor, frame, sender);
+    MergeInto(waiting.row, *contributor, frame, sender);
+    AddTo(waiting.parts, frame.nodes);
   }
   EmitComplete();
   return fate;
@@ -102,25 +151,22 @@ TickMerger::Fate TickMerger::AddLate(const Contributor& from, const Frame& frame
   const bool known = at < history_.size() && history_[at].tick == frame.tick;
   if (!known && at == 0 && history_.size() >= remember_) return Fate::kTooLate;
   // Otherwise it is a tick of which no part has come.
-  if (!known) history_.Insert(at) = {frame.tick, std::make_shared<const NodeSet>()};
-  SharedNodes& nodes = history_[at].nodes;
-  if (nodes->Intersects(frame.nodes)) {
-    return nodes->HasAll(frame.nodes) ? Fate::kRepeated : Fate::kOverlaps;
+  if (!known) history_.Insert(at) = {frame.tick, {}};
+  NodeSet& nodes = history_[at].nodes;
+  if (nodes.Intersects(frame.nodes)) {
+    return nodes.HasAll(frame.nodes) ? Fate::kRepeated : Fate::kOverlaps;
   }
-  NodeSet all = *nodes;
-  all.Add(frame.nodes);
-  nodes = std::make_shared<const NodeSet>(std::move(all));
+  nodes.Add(frame.nodes);
   if (history_.size() > remember_) history_.PopFront();
   Start(late_, frame.tick);
   MergeInto(late_, from, frame, sender);
+  late_.nodes = frame.nodes;
   emit_(late_, true);
   return Fate::kMerged;
 }
 
 void TickMerger::Remember(Nanos tick, const NodeSet& nodes) {
-  const bool same = !history_.empty() && *history_.back().nodes == nodes;
-  SharedNodes shared = same ? history_.back().nodes : std::make_shared<const NodeSet>(nodes);
-  history_.Push() = {tick, std::move(shared)};
+  history_.Push() = {tick, nodes};
   if (history_.size() > remember_) history_.PopFront();
 }
 
@@ -150,8 +196,10 @@ bool TickMerger::idle() const {
 }
 
 void TickMerger::EmitFirst() {
-  Row row = std::move(rows_.front());
+  Waiting waiting = std::move(rows_.front());
   rows_.erase(rows_.begin());
+  TellNodes(waiting);
+  Row& row = waiting.row;
   row.values.resize(union_.size());
   row.spreads.resize(union_.spreads());
   emitted_ = row.tick;
@@ -162,7 +210,7 @@ void TickMerger::EmitFirst() {
   const size_t over = std::erase_if(gone_, [this](const auto& g) { return g.first < emitted_; });
   if (left + over > 0) present_.clear();
   emit_(row, false);
-  if (spare_.size() < kMaxSpare) spare_.push_back(std::move(row));
+  if (spare_.size() < kMaxSpare) spare_.push_back(std::move(waiting));
 }
 
 const std::vector<bool>& TickMerger::Present() {
@@ -178,11 +226,11 @@ const std::vector<bool>& TickMerger::Present() {
 }
 
 void TickMerger::EmitComplete() {
-  while (!rows_.empty() && Complete(rows_.front())) EmitFirst();
+  while (!rows_.empty() && Complete(rows_.front().row)) EmitFirst();
 }
 
 void TickMerger::EmitUpTo(Nanos tick) {
-  while (!rows_.empty() && rows_.front().tick <= tick) EmitFirst();
+  while (!rows_.empty() && rows_.front().row.tick <= tick) EmitFirst();
   EmitComplete();
 }
 

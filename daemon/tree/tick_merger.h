@@ -5,12 +5,14 @@
 // comes later is handed on by itself, so it is late and not lost. A part whose nodes are in the
 // tick already came before, over another link, and is dropped.
 //
+// What a tick costs does not grow with the nodes in its parts, as long as the parts are of the same
+// nodes as at the tick before.
+//
 // Thread safety: none. Allocates nothing per frame once warm.
 #pragma once
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <utility>
 #include <vector>
 
@@ -79,7 +81,7 @@ class TickMerger {
   // How many ticks wait.
   size_t waiting() const { return rows_.size(); }
   // The oldest tick that waits, 0 if none does.
-  Nanos oldest() const { return rows_.empty() ? 0 : rows_.front().tick; }
+  Nanos oldest() const { return rows_.empty() ? 0 : rows_.front().row.tick; }
 
   // For each column whether a contributor has it, or had it at the tick that is emitted: those in a
   // row may have ended by then.
@@ -95,19 +97,33 @@ class TickMerger {
     Nanos last_tick = 0;
     Nanos leaves = 0;  // 0: stays
   };
-  using SharedNodes = std::shared_ptr<const NodeSet>;
   struct Emitted {
     Nanos tick = 0;
-    SharedNodes nodes;
+    NodeSet nodes;
+  };
+  // Whose parts a row has: few ranges are put together as they come, sets of many stay apart until
+  // the row is emitted.
+  struct Parts {
+    NodeSet few;
+    std::vector<NodeSet> many;
+  };
+  // The nodes of the row are told when it is emitted.
+  struct Waiting {
+    Row row;
+    Parts parts;
   };
   // Rows whose buffers are kept; at short ticks as many wait at a time.
   static constexpr size_t kMaxSpare = 64;
 
   Contributor* Find(Id id);
-  Row& RowOf(Nanos tick);
+  Waiting& RowOf(Nanos tick);
   void Start(Row& row, Nanos tick) const;
   bool Complete(const Row& row) const;
   void MergeInto(Row& row, const Contributor& from, const Frame& frame, uint32_t sender);
+  bool Intersects(const Parts& parts, const NodeSet& nodes) const;
+  static void AddTo(Parts& parts, const NodeSet& nodes);
+  static NodeSet NodesOf(const Parts& parts);
+  void TellNodes(Waiting& waiting);
   Fate AddLate(const Contributor& from, const Frame& frame, uint32_t sender);
   void Remember(Nanos tick, const NodeSet& nodes);
   void KeepColumns(const Contributor& gone);
@@ -119,11 +135,14 @@ class TickMerger {
   SeriesUnion union_;
   std::vector<Contributor> contributors_;
   Id next_id_ = 1;
-  std::vector<Row> rows_;   // by tick
-  std::vector<Row> spare_;  // with their buffers
+  std::vector<Waiting> rows_;   // by tick
+  std::vector<Waiting> spare_;  // with their buffers
   Row late_;
-  Nanos emitted_ = 0;      // the newest tick that was
-  Ring<Emitted> history_;  // ascending; equal sets are one
+  Nanos emitted_ = 0;  // the newest tick that was
+  // The parts of that one and their nodes: usually the next tick has the same.
+  Parts last_parts_;
+  NodeSet last_nodes_;
+  Ring<Emitted> history_;  // ascending
   // Columns of contributors that are gone, while ticks that these have taken part in wait.
   std::vector<std::pair<Nanos, std::vector<uint32_t>>> gone_;  // newest tick, columns
   std::vector<bool> present_;                                  // empty after these have changed

@@ -23,7 +23,11 @@ void CoverageCount::OnRow(Nanos tick, const tree::NodeSet& nodes) {
   told_.got += nodes.size();
   const bool newer = tick > newest_;
   newest_ = std::max(newest_, tick);
-  if (newer && seen_.HasAll(nodes) && !closed_.Intersects(nodes)) return;
+  if (newer && nodes.SharesWith(plain_)) return;
+  if (newer && seen_.HasAll(nodes) && !closed_.Intersects(nodes)) {
+    plain_ = nodes;
+    return;
+  }
   nodes.ForEach([&](uint32_t node) { Count(Of(node), tick); });
   seen_.Add(nodes);
 }
@@ -96,6 +100,7 @@ void CoverageCount::Close(uint32_t node, Nanos last) {
   n.last = last;
   told_.expected += Ticks(n.first, n.last);
   closed_.Add(tree::NodeSet(node));
+  plain_.Clear();
 }
 
 uint64_t CoverageCount::Ticks(Nanos first, Nanos last) const {

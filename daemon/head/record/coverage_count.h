@@ -72,6 +72,7 @@ class CoverageCount {
   std::map<Nanos, uint64_t> here_;  // nodes that are, by their first ticks: a few of these
   tree::NodeSet seen_;              // had samples in a row
   tree::NodeSet closed_;            // owe no newer ticks, but may have been in some that come late
+  tree::NodeSet plain_;             // of a newer row: all seen, none closed
   uint32_t came_ = 0;               // nodes, of two daemons of one host only one
   uint64_t byes_ = 0;
   Coverage told_;  // `expected` of closed ones and those that said goodbye; `got` of all
