@@ -236,9 +236,13 @@ void Head::Greet(uint32_t node, tree::Link& control) {
 
 void Head::OnRegistered(bool more) {
   if (more) SendBudgets();
+  if (more || nodes_.registered() == 1) NoteDescriptors();
+  store_->OnNode();
+}
+
+void Head::NoteDescriptors() {
   std::string too_few = TooFewDescriptors(nodes_.expected(), config_.fanout, DescriptorLimit());
   if (!too_few.empty() && !std::exchange(told_descriptors_, true)) AddNote(std::move(too_few));
-  store_->OnNode();
 }
 
 void Head::SendBudgets() {

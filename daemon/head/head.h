@@ -96,6 +96,7 @@ class Head final : private RowPath::Owner,
   void OnGone(uint32_t node) override;
   Status Listen(UniqueFd socket);
   Status CheckNode(const tree::Registration& who) const;
+  void NoteDescriptors();
   void SendBudgets();
 
   // What comes from them.

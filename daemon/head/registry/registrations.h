@@ -8,11 +8,9 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <unordered_map>
-#include <utility>
 
 #include "core/job.h"
 #include "daemon/message/message.h"
@@ -26,7 +24,7 @@ class Registrations {
   // Nodes that the step has, as far as is known.
   uint32_t expected() const { return expected_; }
   // Nodes that have registered, each once.
-  size_t size() const { return newest_.size(); }
+  size_t size() const { return registered_; }
   // The most indexes there may be: daemons that were started anew take new ones.
   size_t most() const { return size_t{4} * expected_ + 64; }
 
@@ -40,11 +38,14 @@ class Registrations {
   void Inherit(const JobDescription& job);
 
  private:
-  using Node = std::pair<std::string, uint32_t>;  // job, number
+  struct Component {
+    uint32_t nodes = 0;
+    std::unordered_map<uint32_t, uint32_t> newest;  // number -> index
+  };
 
-  std::map<Node, uint32_t> newest_;                       // its index
-  std::unordered_map<std::string, uint32_t> components_;  // job -> nodes of that component
+  std::unordered_map<std::string, Component> components_;  // by job
   uint32_t expected_;
+  size_t registered_ = 0;
 };
 
 }  // namespace sonde::head
