@@ -4,10 +4,11 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
+#include <functional>
 #include <optional>
-#include <set>
+#include <queue>
 #include <string>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -58,15 +59,20 @@ class Absences {
     Nanos since;
   };
 
+  using Due = std::pair<Nanos, uint32_t>;  // until, node
+  using Queue = std::priority_queue<Due, std::vector<Due>, std::greater<>>;
+
   std::vector<Overdue> TakeUntil(Nanos time);
+  void DropOver();
   void Schedule();
 
   Loop& loop_;
   const Clock& clock_;
   Owner& owner_;
-  std::map<uint32_t, Absence> away_;              // by node
-  std::set<std::pair<Nanos, uint32_t>> in_time_;  // the same, by until
-  Nanos armed_ = 0;                               // when the timer is due
+  std::unordered_map<uint32_t, Absence> away_;  // by node
+  Queue in_time_;     // of each its due, and dues of absences that are over, until they are found
+  Nanos latest_ = 0;  // nobody is due later
+  Nanos armed_ = 0;   // when the timer is due
   Loop::TimerId timer_ = 0;
 };
 

@@ -1,0 +1,21 @@
+"""Costs of a few nodes and of many, from a program of bench/: what must not grow with the number of nodes."""
+
+import subprocess
+
+FEW, MANY = 1_000, 32_000
+RUNS = 3
+
+
+def costs(program):
+    """The least cost of each figure in some runs: a processor that others use as well makes work cost more, never less."""
+    least = {}
+    for _ in range(RUNS):
+        done = subprocess.run([program, str(FEW), str(MANY)], capture_output=True, text=True, check=True, timeout=120)
+        for line in done.stdout.splitlines():
+            _, name, value, _ = line.split()
+            least[name] = min(float(value), least.get(name, float("inf")))
+    return least
+
+
+def growth(cost, name):
+    return cost[f"{name}_{MANY}"] / cost[f"{name}_{FEW}"]
