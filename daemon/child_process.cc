@@ -14,6 +14,7 @@
 #include <cstring>
 #include <string_view>
 
+#include "core/process/close_descriptors.h"
 #include "core/time.h"
 #include "core/unique_fd.h"
 #include "launcher/process_id.h"
@@ -46,6 +47,18 @@ void ResetSignals() {
   for (int signal = 1; signal < NSIG; ++signal) sigaction(signal, &action, nullptr);
 }
 
+// Libraries open descriptors that nobody marks: those of libfabric's providers would go on in a
+// child. Standard input, output and error are the child's, whatever they are.
+void LeaveOthers(const ChildProgram& child) {
+  int next = STDERR_FILENO + 1;
+  for (const auto& [ours, theirs] : child.descriptors) {
+    if (theirs < next) continue;
+    CloseDescriptorsOnExec(next, theirs - 1);
+    next = theirs + 1;
+  }
+  CloseDescriptorsOnExec(next);
+}
+
 // Runs in the child; only system calls.
 bool Prepare(const Plan& plan) {
   const ChildProgram& child = plan.child;
@@ -64,6 +77,7 @@ bool Prepare(const Plan& plan) {
       if (dup2(plan.null, fd) < 0) return false;
     }
   }
+  LeaveOthers(child);
   sigprocmask(SIG_SETMASK, &plan.mask, nullptr);
   return true;
 }

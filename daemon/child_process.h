@@ -26,8 +26,8 @@ struct ChildProgram {
   std::string program;                 // a path, or a name that is looked for on the PATH
   std::vector<std::string> arguments;  // argv, argv[0] included
   std::vector<std::string> environment = CurrentEnvironment();  // NAME=VALUE
-  // The descriptors of ours that the child gets, each with its number there; the numbers ascend. Of
-  // our others, the child does not get those that are closed on exec.
+  // The descriptors of ours that the child gets, each with its number there; the numbers ascend.
+  // Beside these it has our standard input, output and error, and no other one.
   std::vector<std::pair<int, int>> descriptors;
   bool silent = false;           // its standard output and error are /dev/null
   bool own_group = false;        // it leads a process group, to be killed as a whole

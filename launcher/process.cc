@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "core/process/close_descriptors.h"
 #include "launcher/high_descriptor.h"
 #include "launcher/launch.h"
 #include "launcher/spawn.h"
@@ -64,17 +65,6 @@ void UnblockSignals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-void CloseFrom(int first) {
-#ifdef SYS_close_range
-  if (::syscall(SYS_close_range, first, ~0u, 0) == 0) return;
-#endif
-  // Before Linux 5.9. Slurm's own descriptors are closed on exec anyway.
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  const int end = limit.rlim_cur < 65536 ? static_cast<int>(limit.rlim_cur) : 65536;
-  for (int fd = first; fd < end; ++fd) ::close(fd);
-}
-
 bool PlaceDescriptors(const Plan& plan) {
   const int null = ::open("/dev/null", O_RDWR | O_NOCTTY);
   if (null < 0) return false;
@@ -85,7 +75,7 @@ bool PlaceDescriptors(const Plan& plan) {
   if (::dup2(plan.lifeline, kLifelineFd) < 0) return false;
   if (plan.listen >= 0 && ::dup2(plan.listen, kListenFd) < 0) return false;
   if (plan.listen < 0) ::close(kListenFd);
-  CloseFrom(kListenFd + 1);
+  CloseDescriptors(kListenFd + 1);
   return true;
 }
 

@@ -80,6 +80,20 @@ TEST(ChildProcess, HasTheDescriptorsThatItWasGiven) {
   waitpid(*pid, nullptr, 0);
 }
 
+// Libraries open descriptors that are not closed on exec.
+TEST(ChildProcess, HasNoOtherDescriptors) {
+  Pipe pipe, strays;
+  InDaemon([&] {
+    for (const int stray : {5, 9, 300}) dup2(strays.read_end.get(), stray);
+    ChildProgram child = Shell("exec ls /proc/self/fd", pipe.write_end.get());
+    child.descriptors.emplace_back(strays.write_end.get(), 7);
+    const Result<pid_t> pid = StartChild(child);
+    if (!pid.ok() || waitpid(*pid, nullptr, 0) != *pid) _exit(1);
+  });
+  pipe.write_end.Reset();
+  EXPECT_EQ(ReadToEnd(pipe.read_end.get()), "0\n1\n2\n3\n7\n") << "3 is that of ls";
+}
+
 TEST(ChildProcess, WhatCannotBeStartedIsSaid) {
   ChildProgram child;
   child.program = "/nonexistent/program";

@@ -2,17 +2,45 @@
 // of known numbers, and what is refused.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <cstdlib>
+#include <fstream>
 #include <future>
 #include <sstream>
 
 #include "tests/unit/web_proxy_fixture.h"
 #include "web/opentsdb/put_store.h"
+#include "web/proxy/queue.h"
 
 namespace sonde::web {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
+
+// ---- squeue ----
+
+// A server that is a head has a fabric, whose descriptors nobody marks.
+TEST(Queue, SqueueHasNoneOfTheServersDescriptors) {
+  const std::string folder = testing::TempDir() + "squeue-" + std::to_string(getpid());
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  const std::string program = folder + "/squeue";
+  std::ofstream(program) << "#!/bin/sh\necho 'JOBID|COMMAND'; echo 7\\|$(ls /proc/self/fd)\n";
+  chmod(program.c_str(), 0700);
+  const std::string path = getenv("PATH");
+  setenv("PATH", (folder + ":" + path).c_str(), 1);
+  const int stray = dup2(STDIN_FILENO, 300);
+  const Result<std::string> seen = QueuedCommand("7");
+  close(stray);
+  setenv("PATH", path.c_str(), 1);
+  unlink(program.c_str());
+  rmdir(folder.c_str());
+  ASSERT_TRUE(seen.ok()) << seen.status().message();
+  EXPECT_THAT(*seen, AllOf(HasSubstr("0"), Not(HasSubstr("300"))));
+}
 
 // ---- main and the nodes ----
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <map>
 
+#include "core/process/close_descriptors.h"
 #include "core/text/split.h"
 #include "profiles/json/writer.h"
 #include "web/proxy/routes.h"
@@ -48,6 +49,12 @@ Result<std::string> RunSqueue() {
   posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   posix_spawn_file_actions_adddup2(&actions, pipes[1], STDOUT_FILENO);
   posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // A head that serves may have a fabric, whose descriptors nobody marks.
+#if __GLIBC_PREREQ(2, 34)
+  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+#else
+  CloseDescriptorsOnExec(STDERR_FILENO + 1);
+#endif
   char name[] = "squeue", me[] = "--me", all[] = "--format=%all";
   char* const arguments[] = {name, me, all, nullptr};
   pid_t pid = -1;

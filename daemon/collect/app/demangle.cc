@@ -18,6 +18,7 @@
 #include <memory>
 #include <optional>
 
+#include "core/process/close_descriptors.h"
 #include "core/text/names.h"
 #include "core/text/tag_text.h"
 #include "core/time.h"
@@ -83,6 +84,9 @@ void LimitMemory() {
   // It must not stay when the daemon is killed; nor dump a core of it.
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(1);
+  // A connection that the daemon closes meanwhile is to be closed.
+  CloseDescriptors(STDERR_FILENO + 1, fd - 1);
+  CloseDescriptors(fd + 1);
   for (const int signal : {SIGSEGV, SIGBUS, SIGABRT, SIGPROF, SIGPIPE}) {
     std::signal(signal, SIG_DFL);
   }
