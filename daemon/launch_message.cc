@@ -145,6 +145,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kSocket, Text(&M::socket)},
       {key::kConfig, Text(&M::config_path)},
       {key::kColumns, Number(&M::columns)},
+      {key::kVariablesCome, [](M& m, V v) { return m.variables_come = v == "later", Status(); }},
       {key::kArchive, Text(&M::archive)},
       {key::kAlarms, Text(&M::alarms)},
       {key::kTags, ParseTags},

@@ -26,6 +26,12 @@
 //   'M' first=I\nperf=E,E,...\n      the machine's events from the I-th of the daemon's list on, as
 //                                   in 'T'; several packets, as events are many. No perf: the step
 //                                   may not have them: it shares the node or the site forbids it
+//   'V' env=NAME=VALUE\n...         once, from the process of the node's first task before it runs
+//   its
+//                                   program, if the launch message has variables=later: what
+//                                   Slurm's switch plugin has put into the task's environment for
+//                                   the fabric's libraries; it may be nothing. The fabric is opened
+//                                   after that
 //   end of file                     finish: deliver, report, leave
 //
 // and daemon to launcher:
@@ -88,9 +94,14 @@ inline constexpr char kLaunch = 'L';
 inline constexpr char kTask = 'T';
 inline constexpr char kTaskExit = 'X';
 inline constexpr char kMachine = 'M';
+inline constexpr char kVariables = 'V';
 inline constexpr char kEvents = 'E';
 inline constexpr char kReport = 'R';
 inline constexpr char kDaemonState = 'D';
+
+// The variables of a 'V' packet have names that begin so: those of Slurm's switch/hpe_slingshot, of
+// which libfabric's provider cxi learns the network that the job may use.
+inline constexpr std::string_view kFabricVariable = "SLINGSHOT_";
 
 // One perf event as the daemon asks for it and the plugin opens it. The plugin accepts only types
 // that count the task itself (hardware, software, cache, raw) and sets every other field of
@@ -174,6 +185,8 @@ inline constexpr std::string_view kCalls = "calls";
 inline constexpr std::string_view kNote = "note";
 // NAME=VALUE of the step's environment that its profile keeps; a line for each.
 inline constexpr std::string_view kEnvironment = "env";
+// "later": a 'V' packet comes; absent: none.
+inline constexpr std::string_view kVariablesCome = "variables";
 inline constexpr std::string_view kTimeLimit =
     "time_limit";  // of the job, a duration; absent: not known or none
 // For a head: when srun asked for the step, ns since the epoch; the head begins its own work a

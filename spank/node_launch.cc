@@ -140,6 +140,8 @@ Status PrepareDaemon(spank_t spank, const PluginConfig& config, const PluginOpti
   AddRendezvous(environment, rendezvous, solo_key, message);
   AddPorts(config, facts, message);
   AddNode(spank, environment, options.level, facts, message);
+  // Nothing of a batch script goes over a fabric.
+  if (role != "solo") message.Add(key::kVariablesCome, "later");
   AddStep(spank, job, environment, options, config, message);
   SONDE_RETURN_IF_ERROR(message.Complete());
 

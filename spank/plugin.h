@@ -47,7 +47,7 @@ inline void TellLowered(const Context& context) {
 }
 
 void StepdInitPostOpt(spank_t spank, Context& context);
-void StepdTaskInit(spank_t spank, const Context& context);
+void StepdTaskInit(spank_t spank, Context& context);
 void StepdTaskPostFork(spank_t spank, Context& context);
 void StepdTaskExit(spank_t spank, Context& context);
 void StepdExit(Context& context);

@@ -134,6 +134,17 @@ void LeaveUnwatched(spank_t spank, Context& context) {
   HideOuterDaemon(spank, context.config);
 }
 
+// Slurm's switch plugin puts them into the environment of each task in the task's own process, and
+// of all tasks on a node they are the same.
+void TellFabricVariables(spank_t spank, StepDaemon& daemon) {
+  if (Item<int>(spank, S_TASK_ID) != 0) return;
+  launch::Writer message(launch::kVariables);
+  JobEnvironment(spank).ForEach([&](std::string_view entry) {
+    if (entry.starts_with(launch::kFabricVariable)) message.Add(key::kEnvironment, entry);
+  });
+  daemon.TellFromTask(message);
+}
+
 // What the step gets on this node.
 void DecideForNode(spank_t spank, uint32_t step, Context& context) {
   context.config_error = LoadSondeConf(JobEnvironment(spank), context.config);
@@ -183,8 +194,9 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
 
 // In the process of the task, made when the daemon was prepared and not yet started. The daemon has
 // been started meanwhile: tasks wait until all of them were seen (StepdTaskPostFork).
-void StepdTaskInit(spank_t spank, const Context& context) {
+void StepdTaskInit(spank_t spank, Context& context) {
   if (!context.stepd.step_daemon.prepared()) return;
+  TellFabricVariables(spank, context.stepd.step_daemon);
   PreloadInTask(spank, context.config, context.options);
   ShowProxyInTask(spank, context.stepd.step_daemon.proxy());
 }

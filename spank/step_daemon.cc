@@ -77,6 +77,14 @@ void StepDaemon::Tell(const launch::Writer& message, std::span<const int> fds) {
               std::string(status.message()).c_str());
 }
 
+void StepDaemon::TellFromTask(const launch::Writer& message) {
+  const Status status = ends_.lifeline.Send(message.packet());
+  if (!status.ok()) {
+    slurm_debug("sonde: the daemon was not told of the fabric: %s",
+                std::string(status.message()).c_str());
+  }
+}
+
 void StepDaemon::Take(std::string_view packet) { last_words_.Take(packet); }
 
 bool StepDaemon::Gone() const {

@@ -3,8 +3,10 @@
 #include <cerrno>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/log.h"
+#include "daemon/add_environment.h"
 #include "daemon/node/launcher/task_packet.h"
 #include "launcher/launch.h"
 
@@ -47,6 +49,18 @@ void OnTaskExit(Node& node, const TaskPacket& task) {
   node.OnTaskExit(task.rank, task.status);
 }
 
+// The launcher says which; this does not take its word for it, as some change what a library loads.
+void OnVariables(Node& node, std::string_view body) {
+  std::vector<std::string> entries;
+  launch::ForEach(body, [&](std::string_view name, std::string_view entry) {
+    if (name != launch::key::kEnvironment || !entry.starts_with(launch::kFabricVariable)) return;
+    entries.emplace_back(entry);
+    log::Debug("for the fabric: {}", entry);
+  });
+  AddToEnvironment(entries);
+  node.OnFabricVariables();
+}
+
 }  // namespace
 
 void SendEvents(LauncherLine& lifeline, Node& node) {
@@ -72,6 +86,8 @@ void OnLauncherPacket(Node& node, char kind, std::string_view body, std::vector<
       return OnMachine(node, ParseTaskPacket(body), std::move(fds));
     case launch::kTaskExit:
       return OnTaskExit(node, ParseTaskPacket(body));
+    case launch::kVariables:
+      return OnVariables(node, body);
     default:
       break;  // of a newer launcher
   }

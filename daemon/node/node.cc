@@ -55,6 +55,7 @@ Node::Node(Loop& loop, StepClock& time, const LaunchMessage& launch, const Confi
                    [this] { OnChildrenChanged(); }) {
   // In the role solo the head tells them.
   if (launch.role == Role::kNode) notes_ = launch.notes;
+  if (launch.variables_come) fabric_.Hold();
   blocks_.SetMemory(config.node_memory);
   recorder_.SetOnSeal([this](const std::string& group, const SealedBlock& block) {
     blocks_.Add(group, block);  // to go with the tick's frames

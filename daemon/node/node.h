@@ -88,6 +88,8 @@ class Node final : private HeadLink::Owner,
   collect::Sampler& sampler() { return recorder_.sampler(); }
   void OnTask(uint32_t rank, pid_t pid);
   void OnTaskExit(uint32_t rank, int wait_status);
+  // The environment has what the fabric's libraries read there.
+  void OnFabricVariables() { fabric_.Release(); }
   // The tasks are done, or their launcher is gone.
   void Finish(bool launcher_gone);
 

@@ -80,5 +80,32 @@ TEST_F(SocketFabrics, AreThereAtOnce) {
   EXPECT_NE(lazy.get(), nullptr);
 }
 
+// Slurm tells the tasks, and they the daemon, what libfabric reads in the environment.
+TEST_F(SocketFabrics, LibfabricIsOpenedOnceItsVariablesAreThere) {
+  LazyFabric lazy(loop), other(loop);
+  lazy.Hold();
+  std::string name, at_once;
+  const auto into = [](std::string& text) {
+    return [&text](const Result<Fabric*>& opened) { text = opened.ok() ? (*opened)->name() : "-"; };
+  };
+  lazy.With({.provider = "tcp", .local_address = "127.0.0.1"}, into(name));
+  // One that does not wait has been opened meanwhile.
+  other.With({.provider = "tcp", .local_address = "127.0.0.1"}, into(at_once));
+  ASSERT_TRUE(RunUntil(loop, [&] { return !at_once.empty(); }));
+  EXPECT_EQ(name, "");
+  lazy.Release();
+  EXPECT_TRUE(RunUntil(loop, [&] { return !name.empty(); }));
+  EXPECT_THAT(name, StartsWith("tcp at"));
+}
+
+TEST_F(SocketFabrics, DoNotWaitForVariables) {
+  LazyFabric lazy(loop);
+  lazy.Hold();
+  std::string name;
+  lazy.With({.provider = "sockets", .local_address = "127.0.0.1"},
+            [&](const Result<Fabric*>& opened) { name = opened.ok() ? (*opened)->name() : ""; });
+  EXPECT_THAT(name, StartsWith("sockets at"));
+}
+
 }  // namespace
 }  // namespace sonde::tree

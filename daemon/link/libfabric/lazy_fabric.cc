@@ -8,10 +8,26 @@
 
 namespace sonde::tree {
 
+void LazyFabric::Hold() {
+  hold_ = loop_.After(kHoldLimit, [this] {
+    if (!waiting_.empty()) {
+      log::Warning("opens the fabric without what Slurm tells of it: no task has told it in {} s",
+                   kHoldLimit / kSecond);
+    }
+    Release();
+  });
+}
+
+void LazyFabric::Release() {
+  loop_.Cancel(std::exchange(hold_, 0));
+  if (!waiting_.empty() && opening_ == nullptr) Open();
+}
+
 void LazyFabric::With(const FabricOptions& options, Use use) {
   if (fabric_ != nullptr) return use(fabric_.get());
   if (!failure_.ok()) return use(failure_);
-  if (opening_ == nullptr) {
+  if (waiting_.empty()) {
+    options_ = options;
     const std::vector<std::string> wanted = Fabric::Preference(options.provider);
     const auto sockets = std::find(wanted.begin(), wanted.end(), SocketFabric::kProvider);
     if (sockets != wanted.end()) {
@@ -24,9 +40,12 @@ void LazyFabric::With(const FabricOptions& options, Use use) {
     }
   }
   waiting_.push_back(std::move(use));
-  if (opening_ != nullptr) return;
+  if (opening_ == nullptr && hold_ == 0) Open();
+}
+
+void LazyFabric::Open() {
   Result<std::unique_ptr<BackgroundCall>> call =
-      Fabric::Open(loop_, options,
+      Fabric::Open(loop_, options_,
                    [this](Result<std::unique_ptr<Fabric>> fabric) { OnOpened(std::move(fabric)); });
   if (!call.ok()) return OnOpened(call.status());
   opening_ = *std::move(call);
