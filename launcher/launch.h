@@ -27,8 +27,7 @@
 //                                   in 'T'; several packets, as events are many. No perf: the step
 //                                   may not have them: it shares the node or the site forbids it
 //   'V' env=NAME=VALUE\n...         once, from the process of the node's first task before it runs
-//   its
-//                                   program, if the launch message has variables=later: what
+//                                   its program, if the launch message has variables=later: what
 //                                   Slurm's switch plugin has put into the task's environment for
 //                                   the fabric's libraries; it may be nothing. The fabric is opened
 //                                   after that

@@ -63,9 +63,9 @@ class StepDaemon {
   // have copies of the daemon's end.
   bool Gone() const;
   // Tells the daemon; a message that cannot be sent is dropped, which is noted once.
+  void Tell(const launch::Writer& message, std::span<const int> fds = {});
   // In the process of a task, which was made before the daemon was started and waits until it is.
   void TellFromTask(const launch::Writer& message);
-  void Tell(const launch::Writer& message, std::span<const int> fds = {});
 
   // A packet of the daemon's that somebody else has received from the lifeline.
   void Take(std::string_view packet);
