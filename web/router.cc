@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cctype>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include "core/log.h"
@@ -51,13 +52,32 @@ Response WrongMethod(const Route& route) {
   Response response = ErrorResponse(405, "Method not allowed",
                                     "the HTTP method is not permitted for this endpoint");
   std::string allowed;
-  for (const auto& [handler, name] : {std::pair(route.get, "GET, HEAD"),
+  const char* get = route.doc.changes ? "GET" : "GET, HEAD";
+  for (const auto& [handler, name] : {std::pair(route.get, get),
                                       {route.post, "POST"},
                                       {route.put, "PUT"},
                                       {route.remove, "DELETE"}}) {
     if (handler != nullptr) allowed += (allowed.empty() ? "" : ", ") + std::string(name);
   }
   response.headers.emplace_back("Allow", allowed);
+  return response;
+}
+
+// A GET that changes something, of whom it is not for; see above.
+std::optional<Response> RefuseChange(const Route& route, const Request& request) {
+  const bool head = request.method == Method::kHead;
+  if (!route.doc.changes || !(head || (request.method == Method::kGet && request.by_browser))) {
+    return {};
+  }
+  Response response = ErrorResponse(
+      405,
+      head ? "this path changes something: HEAD does not"
+           : "this path changes something, which a browser must not do by a GET",
+      route.post != nullptr ? "send a POST; programs that GET it send the header 'Authorization: "
+                              "Bearer TOKEN', and no cookie"
+                            : "programs send the header 'Authorization: Bearer TOKEN', and no "
+                              "cookie");
+  response.headers.emplace_back("Allow", route.post != nullptr ? "GET, POST" : "GET");
   return response;
 }
 
@@ -88,6 +108,9 @@ void CallEndpoint(const Context& context, const Request& request, const Route* r
   const bool posting = request.method == Method::kPost || request.method == Method::kPut ||
                        (request.method == Method::kDelete && !request.body.empty());
   if (handler == nullptr) return reply(WrongMethod(*route));
+  if (std::optional<Response> refused = RefuseChange(*route, request)) {
+    return reply(*std::move(refused));
+  }
   if (posting && !IsJson(request.content_type)) {
     return reply(ErrorResponse(415, "the body must be JSON: Content-Type: application/json"));
   }

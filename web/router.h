@@ -2,6 +2,10 @@
 //
 // Paths are compared as a whole: there is no prefix matching, and no files are served.
 //
+// Any page can have a browser GET an address, so a GET that changes something (RouteDoc::changes,
+// for clients of metric-proxy's) is for programs, which show the token in a header of their own. To
+// a browser, and to HEAD, it is 405. tests/unit/web_changes_test.cc goes through all routes.
+//
 // Thread safety: Dispatch from any thread.
 #pragma once
 

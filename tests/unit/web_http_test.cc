@@ -103,13 +103,53 @@ TEST(Auth, TheCookieDoesNotCountForAnotherOriginsPage) {
   request.cookie = cookie.substr(0, cookie.find(';'));
   for (const char* site : {"", "same-origin", "none"}) {
     request.fetch_site = site;
-    EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed) << site;
+    EXPECT_EQ(auth.Check(request), Auth::Verdict::kByBrowser) << site;
   }
   for (const char* site : {"same-site", "cross-site"}) {
     request.fetch_site = site;
-    EXPECT_EQ(auth.Check(request), Auth::Verdict::kRefused) << site;
+    EXPECT_EQ(auth.Check(request), Auth::Verdict::kOtherOrigin) << site;
+    EXPECT_EQ(auth.Check(request, true), Auth::Verdict::kOtherOrigin) << "whoever may ask";
   }
   EXPECT_EQ(Auth::Refuse(request).headers[0].second.find("Basic"), std::string::npos);
+}
+
+// Browsers say Sec-Fetch-Site to https and loopback addresses only.
+TEST(Auth, TheCookieDoesNotCountForAnotherOriginOnAnyAddress) {
+  const Auth auth("secret");
+  Request request = Get("/alarms/add");
+  request.method = Method::kPost;
+  request.cookie = auth.Cookie();
+  request.host = "Login1:4242";
+  for (const char* origin : {"", "http://login1:4242", "https://login1:4242"}) {
+    request.origin = origin;
+    EXPECT_EQ(auth.Check(request), Auth::Verdict::kByBrowser) << origin;
+  }
+  for (const char* origin : {"http://login1:9999", "http://login1", "https://evil.example", "null",
+                             "http://login1:4242.evil.example", "login1:4242"}) {
+    request.origin = origin;
+    EXPECT_EQ(auth.Check(request), Auth::Verdict::kOtherOrigin) << origin;
+  }
+  const Response refused = Auth::RefuseOrigin(request);
+  EXPECT_EQ(refused.status, 403);
+  EXPECT_THAT(refused.body, HasSubstr("login1:4242"));
+  EXPECT_THAT(refused.body, HasSubstr("Authorization: Bearer"));
+  // A page cannot have a browser send this one without asking first.
+  request.authorization = "Bearer secret";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed);
+}
+
+// A browser that was given a password sends it again by itself.
+TEST(Auth, APasswordOfABrowsersIsLikeACookie) {
+  const Auth auth("secret");
+  Request request = Get("/alarms/add");
+  request.authorization = "Basic OnNlY3JldA==";
+  request.host = "login1:4242";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed) << "a program";
+  request.user_agent = "Mozilla/5.0 (X11; Linux x86_64)";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kByBrowser);
+  request.origin = "https://grafana.example";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kOtherOrigin);
+  EXPECT_EQ(auth.Check(request, true), Auth::Verdict::kByBrowser) << "http_cors names it";
 }
 
 // A link in Grafana, a wiki or a chat.
@@ -157,7 +197,7 @@ TEST(Auth, ThePageTradesTheTokenForACookie) {
 
   Request second = Get("/job/list");
   second.cookie = "other=1; " + cookie.substr(0, cookie.find(';'));
-  EXPECT_EQ(auth.Check(second), Auth::Verdict::kAllowed);
+  EXPECT_EQ(auth.Check(second), Auth::Verdict::kByBrowser);
   // Another step's cookie on the same host is not ours.
   EXPECT_EQ(Auth("another").Check(second), Auth::Verdict::kRefused);
 }

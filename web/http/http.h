@@ -38,10 +38,14 @@ struct Request {
   std::string fetch_site;  // Sec-Fetch-Site
   std::string fetch_mode;  // Sec-Fetch-Mode
   std::string fetch_dest;  // Sec-Fetch-Dest
+  std::string user_agent;
   std::string last_event_id;
   std::string content_type;
   std::string content_encoding;
   std::string body;
+  // A browser may have sent the proof of who asks by itself, for whatever page: a cookie or a
+  // stored password (web/server/auth.h).
+  bool by_browser = false;
   // Set where the request is passed on, if the answer waits for more than the server that is asked,
   // such as for nodes: that it is late says nothing of that server.
   bool waits_for_others = false;

@@ -319,7 +319,8 @@ constexpr Route kAlarmsRoutes[] = {
       .body = "#NewAlarm",
       .example = "?name=hot&target=4712.0&rule=node_load1%20%3E%2033",
       .example_body = R"({"name": "My Alarm", "target": "4712.0", "metric": "node_load1", )"
-                      R"("operation": ">", "value": 33})"}},
+                      R"("operation": ">", "value": 33})",
+      .changes = true}},
     {"/alarms/del",
      Waits<Delete>,
      Waits<Delete>,
@@ -330,7 +331,8 @@ constexpr Route kAlarmsRoutes[] = {
       .answer = "#Done",
       .body = "#OldAlarm",
       .example = "?name=hot&targetjob=4712.0",
-      .example_body = R"({"name": "My Alarm", "target": "4712.0"})"}}};
+      .example_body = R"({"name": "My Alarm", "target": "4712.0"})",
+      .changes = true}}};
 
 }  // namespace
 

@@ -131,7 +131,8 @@ constexpr Route kPushRoutes[] = {
       .answer = "#Told",
       .body = kPushed,
       .example = "?key=pushed_total&doc=Parts%20done.&job=4712.0",
-      .example_body = R"({"key": "pushed_total", "doc": "Parts done.", "job": "4712.0"})"}},
+      .example_body = R"({"key": "pushed_total", "doc": "Parts done.", "job": "4712.0"})",
+      .changes = true}},
     {"/set",
      Waits<Set>,
      Waits<Set>,
@@ -140,7 +141,8 @@ constexpr Route kPushRoutes[] = {
       .answer = "#Told",
       .body = kPushed,
       .example = "?key=pushed_total&value=3&job=4712.0",
-      .example_body = R"({"key": "pushed_total", "value": "3", "job": "4712.0"})"}},
+      .example_body = R"({"key": "pushed_total", "value": "3", "job": "4712.0"})",
+      .changes = true}},
     {"/accumulate",
      Waits<Accumulate>,
      Waits<Accumulate>,
@@ -149,7 +151,8 @@ constexpr Route kPushRoutes[] = {
       .answer = "#Told",
       .body = kPushed,
       .example = "?key=pushed_total&value=1&job=4712.0",
-      .example_body = R"({"key": "pushed_total", "value": "1", "job": "4712.0"})"}}};
+      .example_body = R"({"key": "pushed_total", "value": "1", "job": "4712.0"})",
+      .changes = true}}};
 
 }  // namespace
 

@@ -102,7 +102,8 @@ constexpr Route kTreeRoutes[] = {
      {.about = "A metric-proxy goes, and is not scraped any more",
       .params = {{"from", "its HOST:PORT", kText, true}, kWhereSeveralRun},
       .answer = "#Operation",
-      .example = "?from=n9:1337&job=4712.0"}},
+      .example = "?from=n9:1337&job=4712.0",
+      .changes = true}},
     {"/remove",
      Waits<GetRemove>,
      nullptr,
@@ -111,7 +112,8 @@ constexpr Route kTreeRoutes[] = {
                  {"target", "and of the one that is gone", kText, true},
                  kWhereSeveralRun},
       .answer = "#Operation",
-      .example = "?from=n9:1337&target=n8:1337&job=4712.0"}}};
+      .example = "?from=n9:1337&target=n8:1337&job=4712.0",
+      .changes = true}}};
 
 }  // namespace
 

@@ -37,6 +37,7 @@ struct RouteDoc {
   std::string_view body;          // of a POST
   std::string_view example;       // the text after the path: "?job=4711.0"; a test requests it
   std::string_view example_body;  // of a POST
+  bool changes = false;           // of a GET: it changes something (web/router.h)
   int also = 0;                   // a status besides 200 that is no error, without a body
   std::span<const RouteParam> more_params = {};  // those for which `params` has no room
 };

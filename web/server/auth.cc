@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "web/http/credentials.h"
+#include "web/http/origin.h"
 #include "web/pages/pages.h"
 
 namespace sonde::web {
@@ -44,8 +45,14 @@ std::string Password(std::string_view header) {
   return colon == std::string::npos ? std::string() : pair.substr(colon + 1);
 }
 
-bool IsOtherOrigin(const Request& request) {
-  return request.fetch_site == "cross-site" || request.fetch_site == "same-site";
+bool IsOthers(const Request& request) {
+  return IsOtherOrigin(request.fetch_site, request.origin, request.host);
+}
+
+// A page cannot change this header of what it has a browser load.
+bool IsBrowser(const Request& request) {
+  return !request.fetch_site.empty() || !request.origin.empty() ||
+         request.user_agent.starts_with("Mozilla/");
 }
 
 // What a browser opens at the top of a tab, and what the page opened so loads. Frames are others.
@@ -77,18 +84,25 @@ bool Auth::IsToken(std::string_view text) const {
          memeql_sec(text.data(), token_.data(), token_.size()) != 0;
 }
 
-Auth::Verdict Auth::Check(const Request& request) const {
+Auth::Verdict Auth::ByBrowser(const Request& request) const {
+  return IsOthers(request) ? Verdict::kOtherOrigin : Verdict::kByBrowser;
+}
+
+Auth::Verdict Auth::Check(const Request& request, bool may_ask) const {
+  // No browser sends it by itself.
   if (IsToken(BearerToken(request.authorization))) return Verdict::kAllowed;
-  if (IsToken(Password(request.authorization))) return Verdict::kAllowed;
+  if (IsToken(Password(request.authorization))) {
+    if (!IsBrowser(request)) return Verdict::kAllowed;
+    return may_ask ? Verdict::kByBrowser : ByBrowser(request);
+  }
   const bool reading = request.method == Method::kGet || request.method == Method::kHead;
   const Verdict without = reading && IsPageOpened(request) ? Verdict::kPageOnly : Verdict::kRefused;
   if (const std::string* token = request.Param("token"); token != nullptr && request.path == "/") {
-    return reading && IsToken(*token) ? Verdict::kRedirect : without;
+    if (reading && IsToken(*token)) return Verdict::kRedirect;
   }
-  if (!IsOtherOrigin(request) && IsToken(FindCookie(request.cookie, cookie_name_))) {
-    return Verdict::kAllowed;
-  }
-  return without;
+  if (!IsToken(FindCookie(request.cookie, cookie_name_))) return without;
+  const Verdict verdict = ByBrowser(request);
+  return verdict == Verdict::kOtherOrigin && without == Verdict::kPageOnly ? without : verdict;
 }
 
 Response Auth::Redirect(const Request& request) const {
@@ -104,22 +118,28 @@ Response Auth::Redirect(const Request& request) const {
   Response response;
   response.status = 303;
   response.headers.emplace_back("Location", std::move(location));
-  response.headers.emplace_back(
-      "Set-Cookie", fmt::format("{}={}; HttpOnly; SameSite=Strict", cookie_name_, token_));
+  response.headers.emplace_back("Set-Cookie",
+                                fmt::format("{}; HttpOnly; SameSite=Strict", Cookie()));
   return response;
 }
 
-Response Auth::Refuse(const Request& request) {
-  Response response = ErrorResponse(
-      401,
-      "this server needs its token: open the address that was printed with it, or send the header "
-      "'Authorization: Bearer TOKEN'");
+Response Auth::Refuse(const Request& request, std::string_view message) {
+  Response response = ErrorResponse(401, message);
   // A browser would ask its user for a password that he does not have.
   response.headers.emplace_back("WWW-Authenticate",
                                 request.fetch_site.empty()
                                     ? R"(Bearer realm="sonde", Basic realm="sonde")"
                                     : R"(Bearer realm="sonde")");
   return response;
+}
+
+Response Auth::RefuseOrigin(const Request& request) {
+  return ErrorResponse(
+      403, fmt::format(
+               "another origin's page{} asks: for it neither cookie nor password counts; "
+               "open this server's own page, or send the header 'Authorization: Bearer "
+               "TOKEN'",
+               request.origin.empty() ? "" : " (" + std::string(Shortened(request.origin)) + ")"));
 }
 
 }  // namespace sonde::web

@@ -1,5 +1,5 @@
 // Decides which other origins' pages may ask (CORS, of the Fetch standard). None unless configured;
-// from these pages only the token in a header counts, never a cookie.
+// from these pages only the token in a header counts, also as a password, and never a cookie.
 //
 // Thread safety: immutable once made.
 #pragma once
@@ -22,11 +22,12 @@ class Cors {
   // a question carries no token.
   bool IsPreflight(const Request& request) const;
   static Response Preflight();
+  // Whether pages of that origin may ask.
+  bool Allows(std::string_view origin) const;
   // Adds the headers with which a browser lets the page see the answer.
   void Mark(const Request& request, Response& response) const;
 
  private:
-  bool Allows(std::string_view origin) const;
   std::vector<std::string> origins_;
 };
 

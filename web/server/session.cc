@@ -286,14 +286,16 @@ std::optional<Response> HttpSession::TakeHead(size_t length) {
   const Status read = FromWire(parser_->get(), request_);
   if (!read.ok()) return ErrorResponse(read);
   if (state_.cors.IsPreflight(request_)) return Cors::Preflight();
-  const Auth::Verdict verdict = state_.auth.Check(request_);
+  const Auth::Verdict verdict = state_.auth.Check(request_, state_.cors.Allows(request_.origin));
   if (verdict == Auth::Verdict::kRefused) return Auth::Refuse(request_);
+  if (verdict == Auth::Verdict::kOtherOrigin) return Auth::RefuseOrigin(request_);
   if (verdict == Auth::Verdict::kPageOnly) {
     // As long as it has not shown the token it is a stranger, whose body is not read.
     if (!parser_->is_done()) return Auth::Refuse(request_);
     return {};
   }
   authenticated_ = true;
+  request_.by_browser = verdict == Auth::Verdict::kByBrowser;
   if (verdict == Auth::Verdict::kRedirect) return state_.auth.Redirect(request_);
   if (parser_->content_length().value_or(0) > state_.limits.body_bytes) {
     return TooLong(state_.limits);

@@ -73,6 +73,7 @@ Status FromWire(const WireRequest& message, Request& request) {
   request.fetch_site = Field(message, "Sec-Fetch-Site");
   request.fetch_mode = Field(message, "Sec-Fetch-Mode");
   request.fetch_dest = Field(message, "Sec-Fetch-Dest");
+  request.user_agent = Field(message, http::field::user_agent);
   request.last_event_id = Field(message, "Last-Event-ID");
   const std::string_view target{message.target().data(), message.target().size()};
   return ParseTarget(WithoutProxyPrefix(target), request);
