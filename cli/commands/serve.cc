@@ -163,8 +163,8 @@ int ServeSite(const Environment& env, const ServeOptions& options) {
   if (options.ephemeral || !options.token.empty() || !options.token_file.empty() ||
       options.port_given || !env.archive.empty()) {
     Note(
-        "--site goes with --listen alone: who asks is known without a token, and where archives "
-        "are says sonde.conf");
+        "--site goes with --listen alone: each user has a token of their own (sonde url --site), "
+        "and where archives are says sonde.conf");
     return kUsage;
   }
   Result<Config> config = SiteConfig(env.config_path);

@@ -11,6 +11,7 @@
 
 #include "core/log.h"
 #include "profiles/json/writer.h"
+#include "web/server/auth.h"
 #include "web/server/request_head.h"
 #include "web/server/wire_text.h"
 
@@ -54,10 +55,38 @@ int StatusOf(const Status& refusal) {
   }
 }
 
+constexpr std::string_view kNoToken =
+    "this needs your token, for who connects here by a tunnel is not known: on the server's host "
+    "'sonde url --site' prints the address for a browser, and 'sonde url --site --token' the token "
+    "for the header 'Authorization: Bearer TOKEN' of programs";
+
+web::Method MethodOf(std::string_view name) {
+  if (name == "GET") return web::Method::kGet;
+  return name == "HEAD" ? web::Method::kHead : web::Method::kOther;
+}
+
+// What Auth looks at.
+Result<web::Request> AskedOf(const SiteRequest& request, const SiteTarget& target) {
+  web::Request asked;
+  SONDE_RETURN_IF_ERROR(web::ParseTarget(target.rest.empty() ? "/" : target.rest, asked));
+  asked.method = MethodOf(request.method);
+  asked.authorization = request.Field("Authorization");
+  asked.cookie = request.Field("Cookie");
+  asked.host = request.Field("Host");
+  asked.origin = request.Field("Origin");
+  asked.fetch_site = request.Field("Sec-Fetch-Site");
+  asked.fetch_mode = request.Field("Sec-Fetch-Mode");
+  asked.fetch_dest = request.Field("Sec-Fetch-Dest");
+  asked.user_agent = request.Field("User-Agent");
+  return asked;
+}
+
 }  // namespace
 
 struct Door::Listener {
-  explicit Listener(asio::io_context& context) : acceptor(context), pause(context) {}
+  Listener(asio::io_context& context, Tells what)
+      : tells(what), acceptor(context), pause(context) {}
+  const Tells tells;
   asio::basic_socket_acceptor<Protocol> acceptor;
   asio::steady_timer pause;
 };
@@ -65,8 +94,9 @@ struct Door::Listener {
 // A connection until it is handed over or refused.
 class Door::Guest : public std::enable_shared_from_this<Door::Guest> {
  public:
-  Guest(Door& door, Socket socket)
+  Guest(Door& door, Tells tells, Socket socket)
       : door_(door),
+        tells_(tells),
         socket_(std::make_shared<Socket>(std::move(socket))),
         timer_(door.context_),
         peer_(PeerOf(socket_->native_handle())),
@@ -88,6 +118,7 @@ class Door::Guest : public std::enable_shared_from_this<Door::Guest> {
     return socket_;
   }
 
+  Tells tells() const { return tells_; }
   std::optional<uid_t> peer() const { return peer_; }
   const std::string& bytes() const { return bytes_; }
 
@@ -97,6 +128,7 @@ class Door::Guest : public std::enable_shared_from_this<Door::Guest> {
   void Drain();
 
   Door& door_;
+  const Tells tells_;
   const std::shared_ptr<Socket> socket_;
   asio::steady_timer timer_;
   const std::optional<uid_t> peer_;
@@ -150,14 +182,18 @@ void Door::Guest::Drain() {
                            });
 }
 
-Door::Door(asio::io_context& context, const Gatekeeper& gatekeeper, UserServers& servers,
-           ListUsers users)
-    : context_(context), gatekeeper_(gatekeeper), servers_(servers), users_(std::move(users)) {}
+Door::Door(asio::io_context& context, const Gatekeeper& gatekeeper, const Tokens& tokens,
+           UserServers& servers, ListUsers users)
+    : context_(context),
+      gatekeeper_(gatekeeper),
+      tokens_(tokens),
+      servers_(servers),
+      users_(std::move(users)) {}
 
 Door::~Door() = default;
 
-Status Door::Listen(UniqueFd listener) {
-  auto added = std::make_unique<Listener>(context_);
+Status Door::Listen(UniqueFd listener, Tells tells) {
+  auto added = std::make_unique<Listener>(context_, tells);
   error_code error;
   const int family = FamilyOf(listener.get());
   added->acceptor.assign(Protocol(family, 0), listener.Release(), error);
@@ -180,7 +216,7 @@ void Door::Accept(Listener& listener) {
     } else {
       Accept(listener);
     }
-    std::make_shared<Guest>(*this, std::move(socket))->Begin();
+    std::make_shared<Guest>(*this, listener.tells, std::move(socket))->Begin();
   });
 }
 
@@ -188,18 +224,53 @@ void Door::OnHead(const std::shared_ptr<Guest>& guest, size_t length) {
   const Result<SiteRequest> request =
       ParseSiteRequest(std::string_view(guest->bytes()).substr(0, length));
   if (!request.ok()) return guest->Answer(web::ErrorResponse(400, request.status().message()));
+  if (guest->tells() == Tells::kTokens) return guest->Answer(TokenFor(guest->peer(), *request));
   OnRequest(guest, *request);
+}
+
+web::Response Door::TokenFor(std::optional<uid_t> peer, const SiteRequest& request) const {
+  if (request.method != "GET") return web::ErrorResponse(405, "expected GET");
+  if (!peer) return web::ErrorResponse(403, "who asks is not known");
+  const Result<Account> account = gatekeeper_.AccountOf(*peer);
+  if (!account.ok()) return web::ErrorResponse(403, account.status().message());
+  web::Response response;
+  response.content_type = "text/plain; charset=UTF-8";
+  response.body = tokens_.Of(*account) + "\n";
+  return response;
 }
 
 void Door::OnRequest(const std::shared_ptr<Guest>& guest, const SiteRequest& request) {
   const Result<Visitor> visitor = gatekeeper_.Admit(guest->peer(), request);
   if (!visitor.ok()) return guest->Answer(web::ErrorResponse(403, visitor.status().message()));
+  if (visitor->by_proxy) return Enter(guest, request, *visitor, true);
+  const Result<web::Request> asked = AskedOf(request, ParseSiteTarget(request.target));
+  if (!asked.ok()) return guest->Answer(web::ErrorResponse(asked.status()));
+  const web::Auth auth(tokens_.Of(visitor->account));
+  using enum web::Auth::Verdict;
+  switch (auth.Check(*asked)) {
+    case kAllowed:
+      return Enter(guest, request, *visitor, false);
+    case kByBrowser:
+    case kPageOnly:
+      return Enter(guest, request, *visitor, true);
+    case kRedirect:
+      return guest->Answer(auth.Redirect(*asked));
+    case kRefused:
+      return guest->Answer(web::Auth::Refuse(*asked, kNoToken));
+    case kOtherOrigin:
+      return guest->Answer(web::Auth::RefuseOrigin(*asked));
+  }
+}
+
+// `by_browser`: a browser may have sent the proof by itself.
+void Door::Enter(const std::shared_ptr<Guest>& guest, const SiteRequest& request,
+                 const Visitor& visitor, bool by_browser) {
   const SiteTarget target = ParseSiteTarget(request.target);
   if (request.target == "/users") {
     if (request.method != "GET") return guest->Answer(web::ErrorResponse(405, "expected GET"));
-    return guest->Answer(Users(*visitor));
+    return guest->Answer(Users(visitor));
   }
-  const Result<Account> owner = gatekeeper_.OwnerFor(*visitor, target.user);
+  const Result<Account> owner = gatekeeper_.OwnerFor(visitor, target.user);
   if (!owner.ok()) return guest->Answer(web::ErrorResponse(404, owner.status().message()));
   if (target.rest.empty()) {
     web::Response moved;
@@ -207,16 +278,19 @@ void Door::OnRequest(const std::shared_ptr<Guest>& guest, const SiteRequest& req
     moved.headers.emplace_back("Location", "/user/" + target.user + "/");
     return guest->Answer(moved);
   }
-  Remark(*visitor, *owner);
+  Remark(visitor, *owner);
   const size_t length = web::HeadLength(guest->bytes());
-  servers_.Hand(owner->name,
-                {guest->Leave(),
-                 [request, target, body = guest->bytes().substr(length)](const std::string& token) {
-                   return HeadFor(request, target, token) + body;
-                 },
-                 [guest](const Status& why) {
-                   guest->Answer(web::ErrorResponse(StatusOf(why), why.message()));
-                 }});
+  servers_.Hand(owner->name, {guest->Leave(),
+                              [request, target, by_browser,
+                               body = guest->bytes().substr(length)](const std::string& token) {
+                                const std::string proof =
+                                    by_browser ? "Cookie: " + web::Auth(token).Cookie()
+                                               : "Authorization: Bearer " + token;
+                                return HeadFor(request, target, proof) + body;
+                              },
+                              [guest](const Status& why) {
+                                guest->Answer(web::ErrorResponse(StatusOf(why), why.message()));
+                              }});
 }
 
 web::Response Door::Users(const Visitor& visitor) const {

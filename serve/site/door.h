@@ -2,8 +2,13 @@
 // gatekeeper who the visitor is and whose archive he may see, and hands the connection to that
 // user's process, which answers and closes it. The door has no privilege and opens no archive.
 //
-// The door itself answers with refusals, and to GET /users: who the visitor is and, for
-// administrators, which users have archives.
+// Whom no proxy names shows his token as well: in a header, or a browser in a cookie, which it gets
+// as at any other server of Sonde's (web/server/auth.h). What a browser may have sent by itself,
+// for whatever page, reaches the user's process as a cookie, so that it changes nothing by a GET.
+//
+// The door itself answers with refusals, to GET /users: who the visitor is and, for administrators,
+// which users have archives; and, over the socket for that, the token of the user whose process has
+// connected.
 //
 // Thread safety: the thread that runs the context.
 #pragma once
@@ -21,6 +26,7 @@
 #include "core/time.h"
 #include "daemon/loop.h"
 #include "serve/site/gatekeeper.h"
+#include "serve/site/tokens.h"
 #include "serve/site/user_servers.h"
 #include "web/http/http.h"
 
@@ -35,12 +41,13 @@ class Door {
   // The users who have archives, for administrators.
   using ListUsers = std::function<std::vector<std::string>()>;
 
-  Door(boost::asio::io_context& context, const Gatekeeper& gatekeeper, UserServers& servers,
-       ListUsers users);
+  Door(boost::asio::io_context& context, const Gatekeeper& gatekeeper, const Tokens& tokens,
+       UserServers& servers, ListUsers users);
   ~Door();
 
-  // A listening socket.
-  Status Listen(UniqueFd listener);
+  enum class Tells { kArchives, kTokens };
+  // A listening socket; kTokens: a Unix socket.
+  Status Listen(UniqueFd listener, Tells tells = Tells::kArchives);
 
  private:
   using Socket = UserServers::Socket;
@@ -50,11 +57,15 @@ class Door {
   void Accept(Listener& listener);
   void OnHead(const std::shared_ptr<Guest>& guest, size_t length);
   void OnRequest(const std::shared_ptr<Guest>& guest, const SiteRequest& request);
+  void Enter(const std::shared_ptr<Guest>& guest, const SiteRequest& request,
+             const Visitor& visitor, bool by_browser);
+  web::Response TokenFor(std::optional<uid_t> peer, const SiteRequest& request) const;
   web::Response Users(const Visitor& visitor) const;
   void Remark(const Visitor& visitor, const Account& owner);
 
   boost::asio::io_context& context_;
   const Gatekeeper& gatekeeper_;
+  const Tokens& tokens_;
   UserServers& servers_;
   const ListUsers users_;
   std::vector<std::unique_ptr<Listener>> listeners_;

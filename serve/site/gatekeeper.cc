@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "web/http/origin.h"
+
 namespace sonde::site {
 namespace {
 
@@ -28,25 +30,17 @@ bool IsLoopback(std::string_view host) {
   return host == "localhost" || host == "127.0.0.1" || host == "[::1]";
 }
 
-// The part of an origin after the scheme.
-std::string_view HostOf(std::string_view origin) {
-  const size_t at = origin.find("://");
-  return at == std::string_view::npos ? std::string_view() : origin.substr(at + 3);
-}
-
 // Following a link from another page to this one is allowed, and nothing else from it.
 bool IsOtherSites(const SiteRequest& request) {
-  const std::string_view site = request.Field("Sec-Fetch-Site");
-  if (!site.empty()) {
-    if (site == "same-origin" || site == "none") return false;
-    const std::string_view path =
-        std::string_view(request.target).substr(0, request.target.find('?'));
-    const std::string rest = ParseSiteTarget(path).rest;
-    return request.method != "GET" || request.Field("Sec-Fetch-Mode") != "navigate" ||
-           (rest != "/" && !rest.empty());
+  if (!web::IsOtherOrigin(request.Field("Sec-Fetch-Site"), request.Field("Origin"),
+                          request.Field("Host"))) {
+    return false;
   }
-  const std::string_view origin = request.Field("Origin");
-  return !origin.empty() && HostOf(origin) != request.Field("Host");
+  const std::string_view path =
+      std::string_view(request.target).substr(0, request.target.find('?'));
+  const std::string rest = ParseSiteTarget(path).rest;
+  return request.method != "GET" || request.Field("Sec-Fetch-Mode") != "navigate" ||
+         (rest != "/" && !rest.empty());
 }
 
 }  // namespace
@@ -90,18 +84,25 @@ Result<Visitor> Gatekeeper::Admit(std::optional<uid_t> peer, const SiteRequest& 
     Result<Account> account = Named(request);
     if (!account.ok()) return account.status();
     visitor.account = *std::move(account);
+    visitor.by_proxy = true;
   } else if (peer) {
     if (!IsLoopback(request.Field("Host"))) {
       return Refused("expected the host localhost in the address: this is no public name");
     }
-    Result<Account> account = accounts_.ByUid(*peer);
-    if (!account.ok()) return Refused(fmt::format("uid {} has no account here", *peer));
+    Result<Account> account = AccountOf(*peer);
+    if (!account.ok()) return account.status();
     visitor.account = *std::move(account);
   } else {
     return Refused("who asks is not known: come by the site's proxy, or over the Unix socket");
   }
   visitor.admin = IsAdmin(visitor.account);
   return visitor;
+}
+
+Result<Account> Gatekeeper::AccountOf(uid_t peer) const {
+  Result<Account> account = accounts_.ByUid(peer);
+  if (account.ok()) return account;
+  return Refused(fmt::format("uid {} has no account here", peer));
 }
 
 Result<Account> Gatekeeper::OwnerFor(const Visitor& visitor, const std::string& named) const {

@@ -1,6 +1,7 @@
 // Finds out who asks a site's server, and whose archive he may see.
 //
-// A visitor over the Unix socket is the user of the connecting process, as the kernel reports it. A
+// A visitor over the Unix socket is the user of the connecting process, as the kernel reports it,
+// if he also shows his token, which the door asks for (tokens.h): the process may be sshd's. A
 // header with a user's name is believed only from the reverse proxy: on connections of the proxy's
 // account, or in requests with the proxy's secret. An archive is shown to its owner and to
 // administrators; for anybody else it does not exist.
@@ -37,6 +38,7 @@ struct SiteRules {
 struct Visitor {
   Account account;
   bool admin = false;
+  bool by_proxy = false;  // the proxy says who it is, and has made sure
 };
 
 class Gatekeeper {
@@ -48,6 +50,8 @@ class Gatekeeper {
   // `peer`: the uid at the other end of a Unix socket. kPermission for an unknown visitor, and for
   // requests of another site's page.
   Result<Visitor> Admit(std::optional<uid_t> peer, const SiteRequest& request) const;
+  // The account of a process that has connected over a Unix socket.
+  Result<Account> AccountOf(uid_t peer) const;
   // The owner of the archive for a visitor who named that user, or nobody (""). kNotFound if there
   // is no such user, and with the same words if the visitor may not see the archive.
   Result<Account> OwnerFor(const Visitor& visitor, const std::string& named) const;

@@ -25,6 +25,7 @@
 #include "serve/site/listen.h"
 #include "serve/site/messages.h"
 #include "serve/site/starter.h"
+#include "serve/site/tokens.h"
 #include "serve/site/user_servers.h"
 
 namespace sonde::site {
@@ -89,7 +90,7 @@ Status DropRights(const Account& account) {
     return SystemError("become " + account.name);
   }
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-  prctl(PR_SET_DUMPABLE, 0);  // this process holds the secret
+  prctl(PR_SET_DUMPABLE, 0);  // this process holds the secret and the key
   prctl(PR_SET_PDEATHSIG, SIGTERM);
   return chdir("/") == 0 ? Status() : SystemError("change to /");
 }
@@ -99,7 +100,9 @@ struct DoorParts {
   const Accounts& accounts;
   SiteRules rules;
   Account account;
+  std::string key;  // of the tokens
   UniqueFd listener;
+  UniqueFd teller;  // of tokens; none where a proxy's secret tells who asks
   UniqueFd starter;
 };
 
@@ -108,9 +111,13 @@ Status RunDoor(DoorParts parts) {
   boost::asio::io_context context(1);
   const Gatekeeper gatekeeper(std::move(parts.rules), parts.accounts);
   UserServers servers(context, std::move(parts.starter), parts.config.site_open);
-  Door door(context, gatekeeper, servers,
+  const Tokens tokens(std::move(parts.key));
+  Door door(context, gatekeeper, tokens, servers,
             [&parts] { return UsersBy(parts.config.archive, parts.accounts); });
   SONDE_RETURN_IF_ERROR(door.Listen(std::move(parts.listener)));
+  if (parts.teller) {
+    SONDE_RETURN_IF_ERROR(door.Listen(std::move(parts.teller), Door::Tells::kTokens));
+  }
   context.run();
   return {Code::kUnavailable, "the process that starts others has ended"};
 }
@@ -165,15 +172,27 @@ Status ServeSite(Config config, const std::string& listen) {
   }
   Result<UniqueFd> listener = Listen(listen);
   if (!listener.ok()) return listener.status();
+  std::string key;
+  UniqueFd teller;
+  const std::string path = local ? listen.substr(kUnixPrefix.size()) : "";
+  if (local) {
+    Result<std::string> known = Tokens::KeyAt(path + kTokenKey);
+    if (!known.ok()) return known.status();
+    key = *std::move(known);
+    Result<UniqueFd> second = Listen(listen + kTokenSocket);
+    if (!second.ok()) return second.status();
+    teller = *std::move(second);
+  }
   Result<std::pair<UniqueFd, UniqueFd>> ends = MakePair();
   if (!ends.ok()) return ends.status();
   sigset_t stop;
   sigemptyset(&stop);
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop, signal);
   sigprocmask(SIG_BLOCK, &stop, nullptr);
-  const Result<pid_t> door = StartDoor({config, accounts, *std::move(rules), *std::move(account),
-                                        *std::move(listener), std::move(ends->second)},
-                                       ends->first);
+  const Result<pid_t> door =
+      StartDoor({config, accounts, *std::move(rules), *std::move(account), std::move(key),
+                 *std::move(listener), std::move(teller), std::move(ends->second)},
+                ends->first);
   if (!door.ok()) return door.status();
   fmt::print("Archives of all users at {}\n", listen);
   std::fflush(stdout);
@@ -181,7 +200,10 @@ Status ServeSite(Config config, const std::string& listen) {
   // A door that has closed its end is ending, and may still report why.
   if (asked) kill(*door, SIGTERM);
   waitpid(*door, nullptr, 0);
-  if (local) unlink(listen.c_str() + kUnixPrefix.size());
+  if (local) {
+    unlink(path.c_str());
+    unlink((path + kTokenSocket).c_str());
+  }
   return asked ? Status() : Status(Code::kInternal, "the door has ended; its messages say why");
 }
 

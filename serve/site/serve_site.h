@@ -17,6 +17,7 @@
 namespace sonde::site {
 
 inline constexpr const char* kDefaultListen = "unix:/run/sonde/site.sock";
+inline constexpr const char* kDefaultSocket = "/run/sonde/site.sock";
 
 // Runs until a signal ends it. `listen`: as Listen takes it.
 Status ServeSite(Config config, const std::string& listen);

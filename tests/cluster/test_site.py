@@ -1,11 +1,13 @@
 """`sonde serve --site`: users of one machine, each with an archive, and what each is shown."""
 
 import contextlib
+import http.client
 import http.server
 import json
 import pathlib
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
 import threading
@@ -17,16 +19,19 @@ from conftest import OTHER_USER, SONDE, USER, wait_for
 from prometheus import PROMETHEUS, prometheus
 from telemetry import LEVEL, Step
 
+SSHD = shutil.which("sshd", path="/usr/sbin:/sbin")
+SSHD_DIRECTORY = pathlib.Path("/run/sshd")
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
-# GET over a Unix socket; prints the status and the body.
+# GET over a Unix socket, with that header if it is not empty; prints the status and the body.
 CLIENT = """
 import http.client, json, socket, sys
 connection = http.client.HTTPConnection("localhost")
 connection.sock = socket.socket(socket.AF_UNIX)
 connection.sock.settimeout(30)
 connection.sock.connect(sys.argv[1])
-for path in sys.argv[2:]:
-    connection.request("GET", path)
+headers = {"Authorization": sys.argv[2]} if sys.argv[2] else {}
+for path in sys.argv[3:]:
+    connection.request("GET", path, headers=headers)
     answer = connection.getresponse()
     print(json.dumps([answer.status, answer.read().decode()]))
     connection.close()
@@ -41,12 +46,47 @@ BEHIND_A_PROXY = "site_user_header = X-Remote-User\nsite_proxy_secret = @DIR@/se
 
 
 class Site:
-    def __init__(self, cluster, directory, process, listen):
-        self.cluster, self.directory, self.process, self.listen = cluster, directory, process, listen
+    def __init__(self, cluster, directory, listen):
+        self.cluster, self.directory = cluster, directory
+        self.listen = str(directory / "site.sock")
+        self.where = listen or f"unix:{self.listen}"
+        self.process = None
+
+    def start(self):
+        with open(self.directory / "out", "w") as out, open(self.directory / "err", "a") as err:
+            self.process = self.cluster.popen(
+                [SONDE, "--config", self.directory / "sonde.conf", "serve", "--site", "--listen", self.where],
+                user="root", stdout=out, stderr=err,
+            )  # fmt: skip
+        wait_for(
+            lambda: "Archives of all users" in (self.directory / "out").read_text() or self.process.poll() is not None,
+            "the site's server",
+            20,
+        )
+        assert self.process.poll() is None, (self.directory / "err").read_text()
+
+    def stop(self):
+        self.process.terminate()
+        assert self.process.wait(20) == 0, (self.directory / "err").read_text()
+        assert not list(self.directory.glob("site.sock*[!y]")), "the sockets are taken away"
+
+    def restart(self):
+        self.stop()
+        self.start()
+
+    def token(self, user):
+        done = self.cluster.run([SONDE, "url", "--site", "--token", "--socket", self.listen], user=user)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
 
     def ask(self, user, *paths):
-        """(status, body) of each path, as that user asks over the socket."""
-        done = self.cluster.run([PYTHON, "-c", CLIENT, self.listen, *paths], user=user)
+        """(status, body) of each path, as that user's program asks over the socket with their token."""
+        return self.ask_as(user, self.token(user), *paths)
+
+    def ask_as(self, user, token, *paths, at=None):
+        """The same with that token, or none, and perhaps over another socket."""
+        header = f"Bearer {token}" if token else ""
+        done = self.cluster.run([PYTHON, "-c", CLIENT, at or self.listen, header, *paths], user=user)
         assert done.returncode == 0, done.stderr
         answers = [tuple(json.loads(line)) for line in done.stdout.splitlines()]
         return answers if len(paths) > 1 else answers[0]
@@ -80,26 +120,15 @@ def site(cluster, settings="", listen=None):
     )
     (directory / "secret").write_text(f"{SECRET}\n")
     (directory / "secret").chmod(0o600)
-    path = str(directory / "site.sock")
-    with open(directory / "out", "w") as out, open(directory / "err", "w") as err:
-        process = cluster.popen(
-            [SONDE, "--config", directory / "sonde.conf", "serve", "--site", "--listen", listen or f"unix:{path}"],
-            user="root", stdout=out, stderr=err,
-        )  # fmt: skip
+    served = Site(cluster, directory, listen)
     try:
-        wait_for(
-            lambda: "Archives of all users" in (directory / "out").read_text() or process.poll() is not None,
-            "the site's server",
-            20,
-        )
-        assert process.poll() is None, (directory / "err").read_text()
-        yield Site(cluster, directory, process, path)
-        process.terminate()
-        assert process.wait(20) == 0, (directory / "err").read_text()
-        assert not pathlib.Path(path).exists(), "the socket is taken away"
+        served.start()
+        yield served
+        served.stop()
     finally:
-        process.kill()
-        process.wait(20)
+        if served.process is not None:
+            served.process.kill()
+            served.process.wait(20)
         shutil.rmtree(directory)
 
 
@@ -112,6 +141,34 @@ def steps(cluster):
         assert step.wait()[0] == 0, step.stderr
         ids[user] = step.id
     return ids
+
+
+@contextlib.contextmanager
+def tunnel(directory, user, to):
+    """`ssh -L`, as from that user's laptop: gives the laptop's end, to which everybody there may connect."""
+    end, keys = directory / "laptop.sock", directory / "ssh"
+    keys.mkdir()
+    for name in ("host", "user"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", keys / name], check=True)
+    (keys / "sshd_config").write_text(
+        f"HostKey {keys}/host\nAuthorizedKeysFile {keys}/user.pub\nStrictModes no\nUsePAM yes\nPidFile none\n"
+    )
+    SSHD_DIRECTORY.mkdir(exist_ok=True)  # of sshd without rights; a machine that has booted has it
+    command = ["ssh", "-N", "-F", "none", "-i", keys / "user", "-o", f"ProxyCommand={SSHD} -i -f {keys}/sshd_config"]
+    for option in ("StrictHostKeyChecking=no", "UserKnownHostsFile=/dev/null", "StreamLocalBindMask=0111",
+                   "ExitOnForwardFailure=yes", "BatchMode=yes"):  # fmt: skip
+        command += ["-o", option]
+    with open(directory / "ssh.err", "w") as err:
+        process = subprocess.Popen(
+            [*command, "-L", f"{end}:{to}", f"{user}@login"], stdin=subprocess.DEVNULL, stdout=err, stderr=err
+        )
+    try:
+        wait_for(lambda: end.exists() or process.poll() is not None, "the tunnel", 20)
+        assert end.exists(), (directory / "ssh.err").read_text()
+        yield str(end)
+    finally:
+        process.terminate()
+        process.wait(20)
 
 
 def served_get(port, path):
@@ -135,6 +192,66 @@ def test_everybody_sees_the_own_archive_and_nobody_elses(cluster, steps):
             status, who = served.ask(user, "/users")
             assert json.loads(who) == {"user": user, "admin": False, "users": [user]}
         assert {"root", "nobody", USER, OTHER_USER} <= served.users_of_processes()
+
+
+@pytest.mark.skipif(SSHD is None, reason="needs sshd: scripts/deps")
+def test_who_comes_by_a_users_tunnel_is_not_that_user(cluster, steps):
+    """sshd's end of a tunnel is the user's process, whoever on the laptop connects to the other end."""
+    with site(cluster) as served, tunnel(served.directory, USER, served.listen) as laptop:
+        paths = ["/job/list?limit=1000", "/users", f"/user/{USER}/job/list?limit=1000", "/api/live"]
+        for status, body in served.ask_as(OTHER_USER, "", *paths, at=laptop):
+            assert status == 401 and steps[USER] not in body, body
+            assert "sonde url --site" in body, "and says what to do"
+        # The other one's own token is not that of the tunnel's user.
+        for status, body in served.ask_as(OTHER_USER, served.token(OTHER_USER), *paths, at=laptop):
+            assert status == 401 and steps[USER] not in body, body
+        assert steps[USER] in jobs(served.ask_as(OTHER_USER, served.token(USER), paths[0], at=laptop))
+        # Programs of the user on the host are told as well, and need it too.
+        assert served.ask_as(USER, "", paths[0])[0] == 401
+
+
+@pytest.mark.skipif(SSHD is None, reason="needs sshd: scripts/deps")
+def test_a_browser_behind_a_tunnel_trades_the_token_for_a_cookie(cluster, steps):
+    with site(cluster) as served, tunnel(served.directory, USER, served.listen) as laptop:
+
+        def get(path, **headers):
+            connection = http.client.HTTPConnection("localhost:4242")
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(laptop)
+            connection.request("GET", path, headers={name.replace("_", "-"): value for name, value in headers.items()})
+            answer = connection.getresponse()
+            with contextlib.closing(connection):
+                return answer.status, answer.headers, answer.read().decode()
+
+        done = cluster.run([SONDE, "url", "--site", "--socket", served.listen])
+        assert f"-L 4242:{served.listen} {USER}@" in done.stdout or f"-NL 4242:{served.listen}" in done.stdout, done.stdout
+        address = re.search(r"http://localhost:4242(/\?token=\S+)", done.stdout)[1]
+        status, headers, _ = get(address)
+        assert status == 303 and headers["Location"] == "./"
+        cookie = headers["Set-Cookie"].partition(";")[0]
+        assert steps[USER] in get("/job/list?limit=1000", Cookie=cookie)[2]
+        assert get("/job/list?limit=1000", Cookie=cookie, Sec_Fetch_Site="cross-site")[0] == 403
+        assert get("/job/list?limit=1000", Cookie=cookie, Origin="http://localhost:9999")[0] == 403
+        assert get("/job/list?limit=1000", Cookie=cookie, Origin="http://localhost:4242")[0] == 200
+        # What changes something is no GET of a browser's.
+        assert get("/alarms/del?name=x", Cookie=cookie)[0] == 405
+
+
+def test_a_token_lasts_until_the_host_is_booted_anew(cluster):
+    """Programs keep it: a server that is started again takes it, and so does no other file than its own."""
+    with site(cluster) as served:
+        token = served.token(USER)
+        key = served.directory / "site.sock.key"
+        assert key.stat().st_mode & 0o777 == 0o600 and key.owner() == "root"
+        assert served.token(OTHER_USER) != token
+        served.restart()
+        assert served.token(USER) == token
+        assert served.ask_as(USER, token, "/job/list")[0] == 200
+        served.stop()
+        key.unlink()
+        served.start()
+        assert served.token(USER) != token
+        assert served.ask_as(USER, token, "/job/list")[0] == 401
 
 
 def test_no_route_tells_a_stranger_anything(cluster, steps):

@@ -38,8 +38,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!request.ok()) return 0;
   const site::SiteTarget target = site::ParseSiteTarget(request->target);
   if (!target.rest.empty() && target.rest[0] != '/') __builtin_trap();
-  const std::string head =
-      site::HeadFor(*request, {target.user, target.rest.empty() ? "/" : target.rest}, "T");
+  const std::string head = site::HeadFor(
+      *request, {target.user, target.rest.empty() ? "/" : target.rest}, "Authorization: Bearer T");
   if (web::HeadLength(head) != head.size()) __builtin_trap();
   const auto again = site::ParseSiteRequest(head);
   if (!again.ok() || again->Count("Authorization") != 1 || again->Count("Cookie") != 0 ||

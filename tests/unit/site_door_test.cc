@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <boost/asio/post.hpp>
@@ -17,6 +18,7 @@
 #include "serve/site/messages.h"
 #include "tests/unit/site_accounts.h"
 #include "web/router.h"
+#include "web/server/auth.h"
 
 namespace sonde::site {
 namespace {
@@ -50,7 +52,7 @@ class DoorTest : public testing::Test {
   DoorTest() : path_(testing::TempDir() + "sonde-door-" + std::to_string(getpid())) {
     accounts_.Add("alice", 1001);
     accounts_.Add("bob", 1002);
-    accounts_.Add("self", getuid() == 0 ? 4711 : getuid());
+    accounts_.Add("self", getuid());
     rules_.admins = {"bob"};
     rules_.user_header = "X-Remote-User";
     rules_.proxy_secret = kSecret;
@@ -64,23 +66,27 @@ class DoorTest : public testing::Test {
     door_.reset();
     servers_.reset();
     unlink(path_.c_str());
+    unlink((path_ + kTokenSocket).c_str());
   }
   void Open(size_t most = 8) {
     gatekeeper_ = std::make_unique<Gatekeeper>(rules_, accounts_);
     servers_ = std::make_unique<UserServers>(context_, std::move(door_end_), most);
-    door_ = std::make_unique<Door>(context_, *gatekeeper_, *servers_, [] {
+    door_ = std::make_unique<Door>(context_, *gatekeeper_, tokens_, *servers_, [] {
       return std::vector<std::string>{"alice", "bob"};
     });
-    Result<UniqueFd> listener = Listen("unix:" + path_);
-    ASSERT_TRUE(listener.ok()) << listener.status().message();
-    ASSERT_TRUE(door_->Listen(*std::move(listener)).ok());
+    for (const auto& [end, tells] :
+         {std::pair("", Door::Tells::kArchives), {kTokenSocket, Door::Tells::kTokens}}) {
+      Result<UniqueFd> listener = Listen("unix:" + path_ + end);
+      ASSERT_TRUE(listener.ok()) << listener.status().message();
+      ASSERT_TRUE(door_->Listen(*std::move(listener), tells).ok());
+    }
     thread_ = std::thread([this] { context_.run(); });
   }
 
-  UniqueFd Connect() const {
+  UniqueFd Connect(const std::string& path) const {
     sockaddr_un to{};
     to.sun_family = AF_UNIX;
-    path_.copy(to.sun_path, sizeof(to.sun_path) - 1);
+    path.copy(to.sun_path, sizeof(to.sun_path) - 1);
     UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     EXPECT_EQ(connect(fd.get(), reinterpret_cast<sockaddr*>(&to), sizeof(to)), 0);
     return fd;
@@ -94,13 +100,24 @@ class DoorTest : public testing::Test {
     }
     return text + "\r\n";
   }
-  UniqueFd Send(const std::string& text) const {
-    UniqueFd fd = Connect();
+  UniqueFd Send(const std::string& text, const std::string& end = "") const {
+    UniqueFd fd = Connect(path_ + end);
     EXPECT_EQ(send(fd.get(), text.data(), text.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(text.size()));
     return fd;
   }
   std::string Ask(const std::string& text) const { return ReadAll(Send(text).get()); }
+  // As this process, which no proxy names.
+  static std::string Own(const std::string& target, const std::string& more = "",
+                         const std::string& method = "GET") {
+    return Get("", target, method, more);
+  }
+  std::string OwnToken() const {
+    const std::string told = ReadAll(Send(Own("/"), kTokenSocket).get());
+    EXPECT_THAT(told, StartsWith("HTTP/1.1 200 "));
+    const std::string token = told.substr(told.find("\r\n\r\n") + 4);
+    return token.substr(0, token.find('\n'));
+  }
 
   // Starts that user's process, which the door must ask for now.
   UniqueFd Start(const std::string& user, const std::string& hello = "ok TOKEN") {
@@ -125,6 +142,7 @@ class DoorTest : public testing::Test {
   const std::string path_;
   MadeUpAccounts accounts_;
   SiteRules rules_;
+  const Tokens tokens_{"a key of this test, and long enough"};
   UniqueFd starter_, door_end_;
   boost::asio::io_context context_{1};
   std::unique_ptr<Gatekeeper> gatekeeper_;
@@ -139,7 +157,9 @@ TEST_F(DoorTest, ARequestReachesItsUsersProcessAndNothingElseOfIt) {
   const UniqueFd process = Start("alice");
   const std::string got = Serve(process, "answer");
   EXPECT_THAT(got, StartsWith("GET /job/list HTTP/1.1\r\n"));
-  EXPECT_THAT(got, HasSubstr("Authorization: Bearer TOKEN\r\n"));
+  // What a proxy's browsers send by themselves is to change nothing by a GET.
+  EXPECT_THAT(got, HasSubstr(web::Auth("TOKEN").Cookie()));
+  EXPECT_THAT(got, Not(HasSubstr("Authorization")));
   EXPECT_THAT(got, Not(HasSubstr("secret")));
   EXPECT_THAT(got, Not(HasSubstr(kSecret)));
   EXPECT_TRUE(got.ends_with("\r\n\r\nBODY"));
@@ -166,7 +186,7 @@ TEST_F(DoorTest, NoRouteIsOpenToAStranger) {
     for (const char* method : {"GET", "HEAD", "POST", "PUT", "DELETE", "OPTIONS"}) {
       SCOPED_TRACE(std::string(method) + " " + target);
       const std::string nobody = Ask(Get("", target, method));
-      EXPECT_THAT(nobody, StartsWith("HTTP/1.1 403 "));
+      EXPECT_THAT(nobody, StartsWith("HTTP/1.1 401 "));
       const std::string other = Ask(Get("alice", "/user/bob" + target, method));
       EXPECT_THAT(other, StartsWith("HTTP/1.1 404 "));
       std::string absent = Ask(Get("alice", "/user/zob" + target, method));
@@ -258,7 +278,68 @@ TEST_F(DoorTest, WhatIsNoRequestIsRefusedAndASlowOneDisturbsNobody) {
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"),
               StartsWith("HTTP/1.1 431 "));
-  EXPECT_THAT(Ask(Get("", "/")), StartsWith("HTTP/1.1 403 "));
+  EXPECT_THAT(Ask(Get("", "/")), StartsWith("HTTP/1.1 401 "));
+}
+
+// The kernel knows the user of the process that connects. It may be sshd's, and whoever comes over
+// its tunnel has no token.
+TEST_F(DoorTest, WhoIsKnownByTheKernelAloneShowsATokenAsWell) {
+  Open();
+  EXPECT_THAT(Ask(Own("/job/list")), HasSubstr("sonde url --site --token"));
+  EXPECT_THAT(Ask(Own("/job/list",
+                      "Authorization: Bearer " + tokens_.Of(*accounts_.ByName("bob")) + "\r\n")),
+              StartsWith("HTTP/1.1 401 "))
+      << "another user's";
+  EXPECT_FALSE(Readable(starter_.get(), 0)) << "nobody's archive was opened";
+  const std::string token = OwnToken();
+  EXPECT_EQ(token, tokens_.Of(*accounts_.ByName("self")));
+  const UniqueFd client = Send(Own("/job/list", "Authorization: Bearer " + token + "\r\n"));
+  const UniqueFd process = Start("self");
+  EXPECT_THAT(Serve(process, "answer"), HasSubstr("\r\nAuthorization: Bearer TOKEN\r\n"));
+  EXPECT_EQ(ReadAll(client.get()), "answer");
+}
+
+TEST_F(DoorTest, ABrowserTradesTheTokenForACookieWhichOtherOriginsPagesCannotUse) {
+  Open();
+  const std::string token = OwnToken();
+  for (const char* at : {"/", "/user/self/"}) {
+    const std::string traded = Ask(Own(at + ("?token=" + token)));
+    EXPECT_THAT(traded, StartsWith("HTTP/1.1 303 "));
+    EXPECT_THAT(traded, HasSubstr("Location: ./\r\n"));
+    EXPECT_THAT(traded, HasSubstr("SameSite=Strict"));
+  }
+  const std::string cookie = "Cookie: " + web::Auth(token).Cookie() + "\r\n";
+  const UniqueFd client = Send(Own("/job/list", cookie));
+  const UniqueFd process = Start("self");
+  EXPECT_THAT(Serve(process, "answer"), HasSubstr("\r\nCookie: "));
+  EXPECT_EQ(ReadAll(client.get()), "answer");
+  for (const char* other : {"Origin: http://localhost:9999\r\n", "Origin: null\r\n",
+                            "Sec-Fetch-Site: same-site\r\n", "Sec-Fetch-Site: cross-site\r\n"}) {
+    EXPECT_THAT(Ask(Own("/alarms/add", cookie + other, "POST")), StartsWith("HTTP/1.1 403 "))
+        << other;
+  }
+  // A link leads to the page, which holds nothing of a step.
+  const UniqueFd page = Send(Own("/",
+                                 "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
+                                 "Sec-Fetch-Dest: document\r\n"));
+  EXPECT_THAT(Serve(process, "page"), StartsWith("GET / HTTP/1.1\r\n"));
+  EXPECT_EQ(ReadAll(page.get()), "page");
+}
+
+TEST(Tokens, AreOfOneUserAndOfOneKey) {
+  const std::string path = testing::TempDir() + "sonde-key-" + std::to_string(getpid());
+  const Result<std::string> made = Tokens::KeyAt(path);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  EXPECT_EQ(*Tokens::KeyAt(path), *made) << "it stays";
+  EXPECT_NE(Tokens(*made).Of({"a", 1, 1, ""}), Tokens(*made).Of({"b", 2, 1, ""}));
+  EXPECT_NE(Tokens(*made).Of({"a", 1, 1, ""}), Tokens(*made).Of({"a", 2, 1, ""}));
+  EXPECT_NE(Tokens(*made).Of({"a", 1, 1, ""}), Tokens(*made + "x").Of({"a", 1, 1, ""}));
+  chmod(path.c_str(), 0640);
+  EXPECT_EQ(Tokens::KeyAt(path).status().code(), Code::kPermission) << "others could read it";
+  std::filesystem::remove(path);
+  std::filesystem::create_symlink("/etc/hostname", path);
+  EXPECT_FALSE(Tokens::KeyAt(path).ok()) << "not through what somebody left there";
+  std::filesystem::remove(path);
 }
 
 TEST(Listen, TakesAwayASocketThatIsLeftAndNothingElse) {

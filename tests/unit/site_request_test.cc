@@ -53,7 +53,8 @@ TEST(SiteRequest, WhatProvesTheClientsIdentityDoesNotGoOn) {
       "Connection: keep-alive, Content-Length\r\nContent-Length: 2\r\n"
       "content-type: application/json\r\nAccept-Encoding: gzip\r\n\r\n");
   ASSERT_TRUE(request.ok());
-  const std::string head = HeadFor(*request, {"alice", "/api/query"}, "token");
+  const std::string head =
+      HeadFor(*request, {"alice", "/api/query"}, "Authorization: Bearer token");
   EXPECT_THAT(head, testing::StartsWith("POST /api/query HTTP/1.1\r\n"));
   EXPECT_THAT(head, Not(HasSubstr("secret")));
   EXPECT_THAT(head, Not(HasSubstr("bob")));
