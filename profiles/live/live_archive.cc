@@ -454,6 +454,7 @@ Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::strin
 }
 
 Status LiveArchive::PutState(std::string_view state) {
+  if (state.size() > kMaxState) return {Code::kLimit, "store a head's state: it is too long"};
   rep_->state = state;
   return rep_->PutFile(&LivePaths::state, state);
 }

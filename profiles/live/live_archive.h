@@ -69,7 +69,8 @@ class LiveArchive {
   // acknowledged is in that directory. The write that finds it gone fails, and from then on this
   // writes another part of the profile.
   void Touch();
-  // The data that another writer needs to go on with the step; ReadHeritage gives it back.
+  // The data that another writer needs to go on with the step; ReadHeritage gives it back. kLimit
+  // if that would refuse them (kMaxState): what was put before stays.
   Status PutState(std::string_view state);
   // Seals the profile; the directory can be ingested from now on. After a failure PutProfile and
   // Finish can be tried again: the file system may report only here that it could not write.

@@ -23,7 +23,6 @@ namespace {
 namespace json = boost::json;
 
 constexpr size_t kMaxSmallFile = 64u << 10;
-constexpr size_t kMaxState = 64u << 20;
 // On a file system whose locks other hosts do not see, a writer elsewhere counts as alive for this
 // long after it last wrote.
 constexpr Nanos kRemoteSilence = 600 * kSecond;

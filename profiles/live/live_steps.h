@@ -69,6 +69,9 @@ Status LeaveToHolder(const ArchivePaths& archive, const std::string& name);
 // Of one that is taken in.
 void ForgetWaiting(const ArchivePaths& archive, const std::string& name);
 
+// A state (LiveArchive::PutState) has no more bytes: all releases read so many.
+inline constexpr size_t kMaxState = size_t{64} << 20;
+
 // What the writers of a step have left for another writer that goes on with it.
 struct Heritage {
   JobDescription job;

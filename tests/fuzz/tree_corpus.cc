@@ -151,13 +151,14 @@ void SaveHeadState(const fs::path& folder) {
   state.row = 1'800'000'000 * kSecond;
   state.byes = 1;
   state.schema = Schema::Make({Series{}});
-  Frame& frame = state.ended.emplace_back();
+  Frame frame;
   frame.number = 1;
   frame.tick = state.row;
   frame.stream = Stream::kEnded;
   frame.nodes = NodeSet(3);
   frame.values.resize(1);
   frame.values[0].Add(7, {3, 1});
+  state.ended.push_back(head::EncodeLastValues(frame, *state.schema));
   std::ofstream(folder / "state", std::ios::binary) << Encode(state);
 }
 

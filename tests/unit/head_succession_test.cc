@@ -7,6 +7,9 @@
 
 #include "daemon/head/registry/head_state.h"
 #include "daemon/head/registry/succession.h"
+#include "profiles/live/live_archive.h"
+#include "profiles/live/live_steps.h"
+#include "tests/unit/temp_dir.h"
 
 namespace sonde::head {
 namespace {
@@ -130,6 +133,19 @@ TEST_F(Successions, NobodyIsBelievedWhoWasNotAsked) {
   EXPECT_THAT(Sent(Type::kSuccessors), IsEmpty());
 }
 
+struct LastValues {
+  tree::FrameInfo info;
+  std::vector<uint32_t> columns;
+  std::vector<Reduced> values;
+};
+std::vector<LastValues> LastValuesOf(const HeadState& state) {
+  std::vector<LastValues> all;
+  ForEachLastValues(state, [&](const tree::FrameInfo& info, auto columns, auto values) {
+    all.push_back({info, {columns.begin(), columns.end()}, {values.begin(), values.end()}});
+  });
+  return all;
+}
+
 HeadState State() {
   HeadState state;
   state.row = 1'800'000'000 * kSecond;
@@ -140,14 +156,15 @@ HeadState State() {
   series.metric.name = "work_total";
   state.schema = Schema::Make({series});
   for (const uint32_t node : {3u, 9u}) {
-    tree::Frame& frame = state.ended.emplace_back();
-    frame.number = state.ended.size();
+    tree::Frame frame;
+    frame.number = node;
     frame.tick = state.row;
     frame.stream = tree::Stream::kEnded;
     frame.lost = node == 9;
     frame.nodes = tree::NodeSet(node);
     frame.values.resize(1);
     frame.values[0].Add(100.0 * node, {node, 1});
+    state.ended.push_back(EncodeLastValues(frame, *state.schema));
   }
   state.phases = {{"solve", state.row, 7, {3, 1}}, {"io", state.row + 1, 1, {}}};
   state.alarms = "hot: temperature_celsius > 90\nidle_node: off\n";
@@ -163,11 +180,13 @@ TEST(HeadStates, ComeBackAsTheyWere) {
   EXPECT_EQ(read.ends.tasks_ended, 7u);
   EXPECT_EQ(read.ends.exit_status, 256);
   EXPECT_EQ(read.schema->id(), state.schema->id());
-  ASSERT_EQ(read.ended.size(), 2u);
-  EXPECT_EQ(read.ended[0].values[0].sum, 300);
-  EXPECT_FALSE(read.ended[0].lost);
-  EXPECT_TRUE(read.ended[1].lost);
-  EXPECT_TRUE(read.ended[1].nodes.Has(9));
+  const std::vector<LastValues> last = LastValuesOf(read);
+  ASSERT_EQ(last.size(), 2u);
+  EXPECT_THAT(last[0].columns, ElementsAre(0));
+  EXPECT_EQ(last[0].values[0].sum, 300);
+  EXPECT_FALSE(last[0].info.lost);
+  EXPECT_TRUE(last[1].info.lost);
+  EXPECT_TRUE(last[1].info.nodes.Has(9));
   EXPECT_EQ(read.phases, state.phases);
   EXPECT_EQ(read.alarms, state.alarms);
 }
@@ -175,13 +194,97 @@ TEST(HeadStates, ComeBackAsTheyWere) {
 // Two racks of a large step, such as when their switch fails, and then the head.
 TEST(HeadStates, WithThousandsOfNodesThatWereLost) {
   HeadState state = State();
-  const tree::Frame lost = state.ended.front();
+  const std::string lost = state.ended.front();
   state.ended.assign(5000, lost);
   HeadState read;
   const Status decoded = Decode(Encode(state), read);
   ASSERT_TRUE(decoded.ok()) << decoded.message();
   ASSERT_EQ(read.ended.size(), 5000u);
-  EXPECT_EQ(read.ended.back().values[0].sum, lost.values[0].sum);
+  EXPECT_EQ(LastValuesOf(read).back().values[0].sum, 300);
+}
+
+// A step whose parents failed: thousands of nodes are the head's own children, with all series of a
+// wide step.
+TEST(HeadStates, OfAWideStepWithThousandsOfChildrenIsReadByTheNextHead) {
+  constexpr uint32_t kNodes = 4000;
+  constexpr uint32_t kSeries = 1600;
+  HeadState state = State();
+  std::vector<Series> series(kSeries);
+  for (uint32_t i = 0; i < kSeries; ++i) {
+    series[i].metric.name = "work_" + std::to_string(i) + "_total";
+    series[i].metric.type = MetricType::kCounter;
+  }
+  state.schema = Schema::Make(std::move(series));
+  state.ended.clear();
+  tree::Frame frame;
+  frame.stream = tree::Stream::kEnded;
+  frame.lost = true;
+  for (uint32_t node = 0; node < kNodes; ++node) {
+    frame.nodes = tree::NodeSet(node);
+    frame.values.assign(kSeries, Reduced());
+    for (Reduced& value : frame.values) value.Add(1e9 + node / 7.0, {node, 1});
+    state.ended.push_back(EncodeLastValues(frame, *state.schema));
+  }
+  const TempDir archive(TempDir::Memory());
+  JobDescription job;
+  job.id.job = "7";
+  job.start = 1'800'000'000 * kSecond;
+  auto live = LiveArchive::Create(archive.path(), job);
+  ASSERT_TRUE(live.ok()) << live.status().message();
+  size_t left_out = 0;
+  const Status stored = (*live)->PutState(Encode(state, &left_out));
+  ASSERT_TRUE(stored.ok()) << stored.message();
+  const auto heritage = ReadHeritage(archive.path(), job);
+  ASSERT_TRUE(heritage.ok()) << heritage.status().message();
+  ASSERT_TRUE(heritage->state.ok()) << heritage->state.status().message();
+  HeadState read;
+  const Status decoded = Decode(*heritage->state, read);
+  ASSERT_TRUE(decoded.ok()) << decoded.message();
+  EXPECT_EQ(read.alarms, state.alarms);
+  EXPECT_GT(left_out, 0u) << "the last ones, the head's own children";
+  EXPECT_LT(left_out, kNodes / 3);
+  EXPECT_EQ(read.ended.size() + left_out, kNodes);
+  EXPECT_EQ(read.ended.front(), state.ended.front());
+}
+
+// Gauges are in no total: without them there is room for more nodes.
+TEST(HeadStates, LastValuesMayGoWithoutGauges) {
+  std::vector<Series> series(3);
+  series[0].metric.type = series[2].metric.type = MetricType::kCounter;
+  series[1].metric.type = MetricType::kGauge;
+  for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = "m" + std::to_string(i);
+  HeadState state;
+  state.schema = Schema::Make(std::move(series));
+  tree::Frame frame;
+  frame.stream = tree::Stream::kEnded;
+  frame.nodes = tree::NodeSet(5);
+  frame.values.resize(3);
+  for (Reduced& value : frame.values) value.Add(7, {5, 1});
+  state.ended = {EncodeLastValues(frame, *state.schema),
+                 EncodeLastValues(frame, *state.schema, /*gauges=*/false)};
+  const std::vector<LastValues> last = LastValuesOf(state);
+  EXPECT_THAT(last[0].columns, ElementsAre(0, 1, 2));
+  EXPECT_THAT(last[1].columns, ElementsAre(0, 2));
+  EXPECT_EQ(last[1].values[1].sum, 7);
+}
+
+// A file of a few bytes names values that are not there by the million.
+TEST(HeadStates, ValuesThatAreNotThereTakeNoMemory) {
+  HeadState state = State();
+  std::vector<Series> series(5000);
+  for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = "m" + std::to_string(i);
+  state.schema = Schema::Make(std::move(series));
+  tree::Frame frame;
+  frame.stream = tree::Stream::kEnded;
+  frame.nodes = tree::NodeSet(5);
+  frame.values.resize(state.schema->size());
+  state.ended.assign(20'000, EncodeLastValues(frame, *state.schema));  // decoded: 5.6 GB
+  HeadState read;
+  const Status decoded = Decode(Encode(state), read);
+  ASSERT_TRUE(decoded.ok()) << decoded.message();
+  size_t bytes = 0;
+  for (const std::string& one : read.ended) bytes += one.capacity();
+  EXPECT_LT(bytes, 1u << 20);
 }
 
 TEST(HeadStates, OfAHeadThatKnowsNothingYet) {

@@ -1,6 +1,7 @@
 // What stands in for a node in rows that go without it: its counters never leave the totals.
 #include <gtest/gtest.h>
 
+#include <deque>
 #include <string>
 #include <utility>
 #include <vector>
@@ -24,13 +25,17 @@ class StandIns : public ChildrenAlone, public testing::Test {
  protected:
   StandIns() {
     clock_.time = At(0);
-    for (uint32_t i = 0; i < 2; ++i) {
-      children_.Add(nodes_[i].to_head, i);
-      nodes_[i].uplink.Announce(Stream::kOwn, schema_);
-      nodes_[i].uplink.Use(&nodes_[i].from_node, false);
-      Deliver(i);
-    }
+    for (uint32_t i = 0; i < 2; ++i) Come(i);
   }
+
+  void Come(uint32_t index) {
+    nodes_.emplace_back();
+    children_.Add(nodes_[index].to_head, index);
+    nodes_[index].uplink.Announce(Stream::kOwn, schema_);
+    nodes_[index].uplink.Use(&nodes_[index].from_node, false);
+    Deliver(index);
+  }
+  void LoseLink(uint32_t index) { children_.Remove(nodes_[index].to_head); }
 
   static Nanos At(int tick) { return 1000 * kSecond + tick * kSecond; }
 
@@ -107,8 +112,12 @@ class StandIns : public ChildrenAlone, public testing::Test {
   QueryFanout queries_{loop_};
   EndedNodes ended_;
   const Schema::Ptr schema_ = Work();
+
+ protected:
   Children children_{head_, queries_, {kSecond, 2 * kSecond}, Keep::kUntilSafe, *this, clock_};
-  Node nodes_[2];
+
+ private:
+  std::deque<Node> nodes_;
 };
 
 // The node takes no sample of tick 2, and none of tick 4 has come when the row is made.
@@ -129,6 +138,19 @@ TEST_F(StandIns, ComeAlsoWhereNoRowTellsOfTheGap) {
   Sample(0, 1);
   Sample(0, 3);
   EXPECT_EQ(handed_on_, (std::vector<Nanos>{At(1) + 1}));
+}
+
+// As when a switch fails under which they all are.
+TEST_F(StandIns, ComeForAllOfHundredsWhoseLinksBreakAtOnce) {
+  constexpr uint32_t kNodes = 700;
+  for (uint32_t i = 2; i < kNodes; ++i) Come(i);
+  for (uint32_t i = 0; i < kNodes; ++i) Sample(i, 1);
+  for (uint32_t i = 1; i < kNodes; ++i) LoseLink(i);
+  Sample(0, 2);
+  head_.EmitUpTo(At(2));
+  EXPECT_EQ(handed_on_.size(), kNodes - 1);
+  EXPECT_EQ(totals_, (std::vector<double>{kNodes, kNodes + 1}))
+      << "nobody's counter left the total";
 }
 
 // No row of tick 2 is made here, which nobody here has taken: above there may be one.

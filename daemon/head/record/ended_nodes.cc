@@ -117,11 +117,12 @@ bool EndedNodes::StoodIn(Nanos tick, const NodeSet& nodes, std::vector<Reduced>&
   return any;
 }
 
-std::vector<Frame> EndedNodes::Save(size_t series) const {
-  std::vector<Frame> frames;
+void EndedNodes::Save(size_t series, const NodeSet& but,
+                      const std::function<void(const Frame&)>& f) const {
+  uint64_t number = 0;
   if (!ended_.empty()) {
-    Frame& frame = frames.emplace_back();
-    frame.number = frames.size();
+    Frame frame;
+    frame.number = ++number;
     frame.stream = Stream::kEnded;
     frame.nodes = ended_;
     frame.values = settled_;
@@ -130,20 +131,21 @@ std::vector<Frame> EndedNodes::Save(size_t series) const {
       Merge(part, frame.values);
     }
     frame.values.resize(series);
+    f(frame);
   }
   for (const auto& [node, parts] : lost_) {
-    if (ended_.Has(node)) continue;
+    if (ended_.Has(node) || but.Has(node)) continue;
     const Part& part = parts.back();
-    Frame& frame = frames.emplace_back();
-    frame.number = frames.size();
+    Frame frame;
+    frame.number = ++number;
     frame.tick = part.when;
     frame.stream = Stream::kEnded;
     frame.lost = true;
     frame.nodes = NodeSet(node);
     Merge(part, frame.values);
     frame.values.resize(series);
+    f(frame);
   }
-  return frames;
 }
 
 std::vector<Reduced> EndedNodes::Final(size_t series) {

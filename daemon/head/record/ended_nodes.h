@@ -6,6 +6,7 @@
 // Thread safety: none. Allocates nothing per row while nobody ends.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -41,8 +42,9 @@ class EndedNodes {
   // the values of a late part of that tick, the counters that the row has of these nodes: such a
   // counter would count twice.
   bool StoodIn(Nanos tick, const NodeSet& nodes, std::vector<Reduced>& late) const;
-  // What another one has to Add to know the same, by the columns of the step's series.
-  std::vector<Frame> Save(size_t series) const;
+  // Calls `f` with each frame that another one has to Add to know the same, by the columns of the
+  // step's series. Lost nodes that are in `but` are left out.
+  void Save(size_t series, const NodeSet& but, const std::function<void(const Frame&)>& f) const;
   // All of them, as the whole step's last values.
   std::vector<Reduced> Final(size_t series);
 

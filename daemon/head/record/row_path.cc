@@ -170,37 +170,37 @@ void RowPath::BeginSafe() {
   children_.BeginSafe();
 }
 
-std::vector<tree::Frame> RowPath::LastValues() {
+void RowPath::LastValues(const OnLastValues& children, const OnLastValues& ended) {
   const size_t series = merger_.series().size();
-  std::vector<tree::Frame> frames = ended_.Save(series);
+  tree::NodeSet own_children;
+  tree::Frame frame;
+  frame.stream = tree::Stream::kEnded;
+  frame.lost = true;
   children_.ForEachOwn([&](uint32_t index, Nanos tick, const Schema& own, auto values) {
-    // These are newer than the lost values from before the child came back.
-    std::erase_if(frames, [&](const tree::Frame& f) { return f.lost && f.nodes.first() == index; });
-    tree::Frame& frame = frames.emplace_back();
-    frame.number = frames.size();
+    own_children.Add(tree::NodeSet(index));
+    ++frame.number;
     frame.tick = tick + 1;
-    frame.stream = tree::Stream::kEnded;
-    frame.lost = true;
-    frame.nodes = tree::NodeSet(index);
-    frame.values.resize(series);
+    frame.nodes.Set(index);
+    frame.values.assign(series, Reduced());
     const std::vector<uint32_t> columns = merger_.ColumnsOf(own);
     for (size_t i = 0; i < columns.size() && i < values.size(); ++i) {
       if (columns[i] < series) frame.values[columns[i]] = values[i];
     }
+    children(frame);
   });
-  return frames;
+  // Of a child that has come back its own values are newer than the lost ones from before.
+  ended_.Save(series, own_children, ended);
 }
 
-void RowPath::Inherit(const JobDescription& before, Nanos newest, const Schema::Ptr& schema,
-                      const std::vector<tree::Frame>& ended) {
+void RowPath::Inherit(const JobDescription& before, Nanos newest) {
   inherited_ = newest;
   presence_.Inherit(before, newest);
   PublishPresence();
-  for (const tree::Frame& frame : ended) {
-    if (!ended_.Has(frame.nodes.first())) {
-      ended_.Add(frame, merger_.ColumnsOf(*schema), frame.values);
-    }
-  }
+}
+
+void RowPath::InheritLastValues(const tree::FrameInfo& info, std::span<const uint32_t> columns,
+                                std::span<const Reduced> values) {
+  if (!ended_.Has(info.nodes.first())) ended_.Add(info, columns, values);
 }
 
 // --- The end ---

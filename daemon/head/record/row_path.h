@@ -73,9 +73,13 @@ class RowPath final : private tree::Children::Owner {
   Nanos newest() const { return whole_.tick; }
   Nanos LastTickOf(uint32_t node) const { return presence_.LastTickOf(node); }
   const Schema::Ptr& schema() { return merger_.schema(); }
-  std::vector<tree::Frame> LastValues();
-  void Inherit(const JobDescription& before, Nanos newest, const Schema::Ptr& schema,
-               const std::vector<tree::Frame>& ended);
+  using OnLastValues = std::function<void(const tree::Frame&)>;
+  void LastValues(const OnLastValues& children, const OnLastValues& ended);
+  void Inherit(const JobDescription& before, Nanos newest);
+  std::vector<uint32_t> ColumnsOf(const Schema& schema) { return merger_.ColumnsOf(schema); }
+  // By these columns of the step's series.
+  void InheritLastValues(const tree::FrameInfo& info, std::span<const uint32_t> columns,
+                         std::span<const Reduced> values);
   // See Children.
   void BeginSafe();
   void EndSafe() { children_.EndSafe(); }

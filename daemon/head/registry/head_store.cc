@@ -2,10 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <iterator>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include "core/log.h"
-#include "daemon/head/registry/head_state.h"
 #include "profiles/disk/archive_dir.h"
 #include "profiles/live/live_steps.h"
 
@@ -38,6 +41,19 @@ HeadStore::~HeadStore() {
   loop_.Cancel(describe_timer_);
 }
 
+// By the columns of the step's series, of which a node may have few.
+void HeadStore::InheritLastValues(const HeadState& state) {
+  if (state.schema == nullptr) return;
+  const std::vector<uint32_t> columns_of = rows_.ColumnsOf(*state.schema);
+  ForEachLastValues(state, [&](const tree::FrameInfo& info, std::span<const uint32_t> there,
+                               std::span<const Reduced> values) {
+    std::vector<uint32_t> columns;
+    columns.reserve(there.size());
+    for (const uint32_t column : there) columns.push_back(columns_of[column]);
+    rows_.InheritLastValues(info, columns, values);
+  });
+}
+
 std::string HeadStore::Inherit(const std::string& path) {
   Result<Heritage> heritage = ReadHeritage(path, record_.Description());
   if (!heritage.ok()) {
@@ -50,7 +66,8 @@ std::string HeadStore::Inherit(const std::string& path) {
   if (!read.ok()) state = {};
   record_.Continue(state.phases);
   JobDescription& job = heritage->job;
-  rows_.Inherit(job, state.row, state.schema, state.ended);
+  rows_.Inherit(job, state.row);
+  InheritLastValues(state);
   job.notes.clear();
   job.figures.clear();
   job.launch_host = HostName();
@@ -132,17 +149,42 @@ void HeadStore::StoreState() {
   state.row = rows_.newest();
   state.byes = nodes_.byes();
   state.ends = nodes_.ends();
-  state.schema = rows_.schema();
-  state.ended = rows_.LastValues();
   state.phases = record_.OpenPhases();
   state.alarms = owner_.AlarmChanges();
-  archive_.PutState(Encode(state), [this](const Status& stored) {
+  archive_.PutState(EncodeWithLastValues(state), [this](const Status& stored) {
     storing_ = false;
     log::Debug("the head's state is stored: {}", stored.ok() ? "ok" : stored.message());
     // Without an archive nobody will go on from it.
     rows_.EndSafe();
     owner_.OnStateStored();
   });
+}
+
+// The gauges of nodes that are gone are in no total: they are the first to make room, and then the
+// values of the head's own children, which tell them again unless they die with the head.
+std::string HeadStore::EncodeWithLastValues(HeadState& state) {
+  std::string bytes;
+  size_t left_out = 0;
+  for (const bool gauges : {true, false}) {
+    state.ended.clear();
+    state.schema = rows_.schema();
+    std::vector<std::string> children;
+    rows_.LastValues(
+        [&](const tree::Frame& frame) {
+          children.push_back(EncodeLastValues(frame, *state.schema, gauges));
+        },
+        [&](const tree::Frame& frame) {
+          state.ended.push_back(EncodeLastValues(frame, *state.schema, gauges || !frame.lost));
+        });
+    std::move(children.begin(), children.end(), std::back_inserter(state.ended));
+    bytes = Encode(state, &left_out);
+    if (left_out == 0) return bytes;
+  }
+  log::Warning(
+      "the state for another head is too long: if {} of {} nodes die with this head, what they "
+      "counted last is lost",
+      left_out, state.ended.size());
+  return bytes;
 }
 
 void HeadStore::StoreLast() {

@@ -13,6 +13,7 @@
 #include "daemon/head/record/archive_writer.h"
 #include "daemon/head/record/row_path.h"
 #include "daemon/head/record/step_record.h"
+#include "daemon/head/registry/head_state.h"
 #include "daemon/head/registry/nodes.h"
 #include "daemon/loop.h"
 
@@ -77,6 +78,8 @@ class HeadStore {
   void Describe();
   void StoreWithin(Nanos time);
   void StoreState();
+  std::string EncodeWithLastValues(HeadState& state);
+  void InheritLastValues(const HeadState& state);
 
   Loop& loop_;
   ArchiveWriter& archive_;

@@ -213,7 +213,7 @@ void FrameIntake::OnLastValues(Sender& sender, const Frame& frame, const Schema:
 
 void FrameIntake::KeepLastOwn(const Sender& sender) {
   if (!sender.has_own()) return;
-  if (last_own_.size() >= kMaxLastOwn) last_own_.erase(last_own_.begin());
+  if (last_own_.size() >= kMaxLastOwn) HandOn(last_own_.begin());
   last_own_[sender.index_] = {sender.Known(), sender.own_tick_, clock_.Now() + hand_over_};
 }
 
@@ -232,11 +232,16 @@ void FrameIntake::HandOnLostIf(const std::function<bool(uint32_t index, const La
       ++at;
       continue;
     }
-    const FrameInfo header = LostFrom(at->first, at->second.tick + 1);
-    const LastOwn last = std::move(at->second);
-    at = last_own_.erase(at);
-    owner_.OnEnded(header, last.known.schema, last.known.values, {0, 0});
+    at = HandOn(at);
   }
+}
+
+FrameIntake::LastOwns::iterator FrameIntake::HandOn(LastOwns::iterator at) {
+  const FrameInfo header = LostFrom(at->first, at->second.tick + 1);
+  const LastOwn last = std::move(at->second);
+  const auto next = last_own_.erase(at);
+  owner_.OnEnded(header, last.known.schema, last.known.values, {0, 0});
+  return next;
 }
 
 void FrameIntake::StandInForMissing(Nanos row, const NodeSet& nodes) {

@@ -121,7 +121,8 @@ class FrameIntake {
     Nanos tick;
     Nanos until;  // so long it may come back
   };
-  // Of so many.
+  using LastOwns = std::unordered_map<uint32_t, LastOwn>;
+  // Of so many; of more, some are handed on before a row goes without their nodes.
   static constexpr size_t kMaxLastOwn = 256;
   // A tick may lie so far ahead of the time, as the clock of this machine, or of a node, may be
   // wrong; and further ones do not begin to wait while so many do.
@@ -139,6 +140,7 @@ class FrameIntake {
   void StandInForGap(Sender& sender, Nanos tick);
   void KeepLastOwn(const Sender& sender);
   void KeepBefore(Sender& sender);
+  LastOwns::iterator HandOn(LastOwns::iterator at);
   void HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is);
 
   TickMerger& merger_;
@@ -154,7 +156,7 @@ class FrameIntake {
   std::unordered_map<uint64_t, TickMerger::Id> newest_;
   // The same, when it is between two links.
   std::unordered_map<uint64_t, TickMerger::Id> leaving_;
-  std::unordered_map<uint32_t, LastOwn> last_own_;
+  LastOwns last_own_;
 };
 
 }  // namespace sonde::tree
