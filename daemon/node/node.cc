@@ -1,5 +1,7 @@
 #include "daemon/node/node.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 #include "core/bytes.h"
@@ -257,6 +259,13 @@ void Node::AddOwnMoments() {
   if (!moments.empty()) uplink_.AddMoments(std::move(moments));
 }
 
+void Node::TellLeftOut(std::string_view end) {
+  leaves_out_ = false;
+  const uint64_t samples =
+      uplink_.lost_samples() - std::exchange(told_lost_samples_, uplink_.lost_samples());
+  Note(fmt::format("{}: {} samples of this node and of those below it are missing", end, samples));
+}
+
 void Node::CheckWayUp(Nanos late) {
   if (const uint64_t lost = uplink_.lost_frames(); lost != told_lost_frames_) {
     if (!std::exchange(leaves_out_, true)) {
@@ -264,8 +273,7 @@ void Node::CheckWayUp(Nanos late) {
     }
     told_lost_frames_ = lost;
   } else if (leaves_out_ && !uplink_.slow()) {
-    leaves_out_ = false;
-    Note("no ticks are left out any more");
+    TellLeftOut("no ticks are left out any more");
   }
   if (uplink_.link() != nullptr && uplink_.link() == parent_.link()) parent_.Check(late);
 }

@@ -142,6 +142,7 @@ class Node final : private HeadLink::Owner,
   void SendOwn(Nanos time);
   void AddOwnMoments();
   void CheckWayUp(Nanos late);
+  void TellLeftOut(std::string_view end);
   void OnQuery(std::string_view payload);
 
   // Fabric.
@@ -184,6 +185,7 @@ class Node final : private HeadLink::Owner,
   tree::BlockSender blocks_;
   bool new_block_ = false;  // of ticks whose frames may be gathered
   uint64_t told_lost_frames_ = 0;
+  uint64_t told_lost_samples_ = 0;
   bool leaves_out_ = false;
 
   HeadLink head_;

@@ -91,6 +91,7 @@ void Node::Deliver() {
 void Node::SendLastWord() {
   if (std::exchange(last_word_, true)) return;
   relay_.SendRest();
+  if (leaves_out_) TellLeftOut("ticks were left out until the end");
   SendBye();
   // Anything a child sends now would be lost here; when its link closes it turns to the head.
   child_links_.Close();

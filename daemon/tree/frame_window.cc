@@ -1,5 +1,6 @@
 #include "daemon/tree/frame_window.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sonde::tree {
@@ -8,6 +9,8 @@ void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema, const Fr
                       uint64_t sent) {
   Kept& kept = frames_.Push();
   kept.number = info.number;
+  kept.tick = info.tick;
+  kept.samples = info.nodes.size();
   kept.stream = info.stream;
   kept.schema = schema;
   kept.schema_bytes = SchemaBytes(info.stream, schema);
@@ -20,6 +23,7 @@ void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema, const Fr
   encoder_.Encode(info, values, kept.bytes);
   bytes_ += kept.bytes.size();
   schema_bytes_ += kept.schema_bytes;
+  newest_ = std::max(newest_, info.tick);
   MakeRoom(sent);
 }
 
@@ -29,14 +33,33 @@ size_t FrameWindow::SchemaBytes(Stream stream, const Schema::Ptr& schema) {
   return before == 0 || before == schema->id() ? 0 : schema->text_bytes();
 }
 
+// `oldest`: the one that would go.
+bool FrameWindow::IsTooMuch(const Kept& oldest) const {
+  if (frames_.size() > kMaxFrames || bytes_ > kMaxBytes || schema_bytes_ > kMaxSchemaBytes) {
+    return true;
+  }
+  const bool needed = frames_.size() <= kLeastFrames || oldest.tick > newest_ - kNeeded;
+  return bytes_ > kBytes && !needed;
+}
+
+void FrameWindow::Lose(size_t samples) {
+  ++lost_;
+  lost_samples_ += samples;
+}
+
 void FrameWindow::MakeRoom(uint64_t sent) {
-  while (frames_.size() > 1 &&
-         (frames_.size() > kMaxFrames || bytes_ > kMaxBytes || schema_bytes_ > kMaxSchemaBytes)) {
+  while (frames_.size() > 1) {
     size_t oldest = 0;
     while (oldest < frames_.size() && frames_[oldest].stream == Stream::kEnded) ++oldest;
     if (oldest == frames_.size()) oldest = 0;
+    if (!IsTooMuch(frames_[oldest])) return;
     const uint64_t number = frames_[oldest].number;
-    if (number > sent) ++lost_;
+    if (number > sent) {
+      Lose(frames_[oldest].samples);
+    } else {
+      if (gone_.size() == kMaxFrames) gone_.PopFront();  // long ago: the head has it
+      gone_.Push() = {number, frames_[oldest].samples};
+    }
     if (oldest == 0) {
       PopFront();
     } else {
@@ -59,6 +82,15 @@ void FrameWindow::PopFront() {
 
 void FrameWindow::Drop(uint64_t number) {
   while (!frames_.empty() && frames_.front().number <= number) PopFront();
+  gone_.EraseIf([&](const Gone& gone) { return gone.number <= number; });
+}
+
+void FrameWindow::LoseGone(uint64_t number) {
+  gone_.EraseIf([&](const Gone& gone) {
+    if (gone.number < number) return false;
+    Lose(gone.samples);
+    return true;
+  });
 }
 
 void FrameWindow::Remove(uint64_t number) {
@@ -91,7 +123,7 @@ void FrameWindow::Thin(uint64_t number) {
     goes = !goes;
     if (goes) return false;
     Free(kept);
-    ++lost_;
+    Lose(kept.samples);
     return true;
   });
 }

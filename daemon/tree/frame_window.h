@@ -2,7 +2,8 @@
 //
 // They are kept as bytes, each by itself, and can be read again to be sent over another link.
 // Bounded are their number, their bytes, and the bytes of schemas that are kept for them alone, as
-// where the series change every tick.
+// where the series change every tick. Wide frames may take more bytes, up to a hard bound, as long
+// as the head may still need them.
 //
 // Thread safety: none. Warm, it allocates nothing.
 #pragma once
@@ -14,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "core/time.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/ring.h"
 #include "series/block/schema.h"
@@ -24,7 +26,14 @@ class FrameWindow {
  public:
   // Two a tick until the acknowledgement has come through a deep tree: with ticks of 10 ms seconds.
   static constexpr size_t kMaxFrames = 1024;
-  static constexpr size_t kMaxBytes = 1u << 20;
+  // So many bytes are kept in any case, and more only of frames that are younger than kNeeded, or
+  // among the newest kLeastFrames. The head's own children keep frames until the head has stored
+  // their rows: that is every 10 s (HeadStore::kStoreAfter), and frames of the next 10 s come
+  // meanwhile.
+  static constexpr size_t kBytes = 1u << 20;
+  static constexpr Nanos kNeeded = 24 * kSecond;
+  static constexpr size_t kLeastFrames = 16;
+  static constexpr size_t kMaxBytes = 32u << 20;
   static constexpr size_t kMaxSchemaBytes = 4u << 20;
 
   // `info.number` is one more than that of the frame before. Without room the oldest frame goes,
@@ -42,8 +51,12 @@ class FrameWindow {
   size_t BytesAfter(uint64_t number) const;
   bool empty() const { return frames_.empty(); }
   size_t bytes() const { return bytes_; }
-  // Frames that had to go before they were ever sent.
+  // Frames from `number` on that had to go while they were under way cannot be sent again: they are
+  // lost, too.
+  void LoseGone(uint64_t number);
+  // Frames that had to go before they were ever sent, or again; and the samples in them.
   uint64_t lost() const { return lost_; }
+  uint64_t lost_samples() const { return lost_samples_; }
 
   // Those from `number` on, in order, until `f` returns false.
   void Replay(uint64_t number,
@@ -52,6 +65,8 @@ class FrameWindow {
  private:
   struct Kept {
     uint64_t number = 0;
+    Nanos tick = 0;
+    size_t samples = 0;
     Stream stream = Stream::kOwn;
     Schema::Ptr schema;
     size_t schema_bytes = 0;  // if the frame before of this stream had another one
@@ -59,7 +74,9 @@ class FrameWindow {
   };
   size_t FirstAfter(uint64_t number) const;
   size_t SchemaBytes(Stream stream, const Schema::Ptr& schema);
+  bool IsTooMuch(const Kept& oldest) const;
   void MakeRoom(uint64_t sent);
+  void Lose(size_t samples);
   void Free(Kept& kept);
   void PopFront();
 
@@ -68,7 +85,15 @@ class FrameWindow {
   std::array<uint64_t, kStreams> newest_schema_{};  // its id; 0: there was none
   size_t bytes_ = 0;
   size_t schema_bytes_ = 0;
+  Nanos newest_ = 0;  // tick
+  // Those that went while they were under way, as long as the head may not have them.
+  struct Gone {
+    uint64_t number;
+    size_t samples;
+  };
+  Ring<Gone> gone_;
   uint64_t lost_ = 0;
+  uint64_t lost_samples_ = 0;
   FrameEncoder encoder_;
 };
 

@@ -42,6 +42,7 @@ void Uplink::Forget(const Link* link) {
 void Uplink::StartOver() {
   for (StreamState& stream : streams_) stream.told = nullptr;
   encoded_ = acked_;
+  window_.LoseGone(acked_ + 1);
   out_.clear();
 }
 

@@ -43,7 +43,7 @@ class Uplink {
   // So many frames, or so many bytes, may be held back; then every second one goes. That is half of
   // what is kept: the other half is for those under way, which may have to go once more.
   static constexpr size_t kMaxHeldBack = 32;
-  static constexpr size_t kMaxHeldBackBytes = FrameWindow::kMaxBytes / 2;
+  static constexpr size_t kMaxHeldBackBytes = FrameWindow::kBytes / 2;
 
   // Takes this link from now on and tells the former one; nullptr: none for now.
   void Use(Link* link, bool tell_former);
@@ -81,8 +81,9 @@ class Uplink {
   void OnRefused(uint64_t number) { window_.Remove(number); }
   // The head has all frames.
   bool frames_delivered() const { return window_.CountAfter(acked_) == 0; }
-  // That were left out, or had to make room before they were sent.
+  // That were left out, or had to make room before they were sent, or again; and their samples.
   uint64_t lost_frames() const { return window_.lost(); }
+  uint64_t lost_samples() const { return window_.lost_samples(); }
 
   // Frames are held back.
   bool slow() const {

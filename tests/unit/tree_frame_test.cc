@@ -7,6 +7,7 @@
 #include <random>
 #include <set>
 
+#include "daemon/head/registry/head_store.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/frame_window.h"
 #include "daemon/tree/node_set.h"
@@ -317,6 +318,7 @@ class Window : public testing::Test {
   void Add(uint64_t number, Stream stream = Stream::kOwn, size_t series = 1) {
     FrameInfo info;
     info.number = number;
+    info.tick = static_cast<Nanos>(number) * kSecond;
     info.stream = stream;
     info.nodes = NodeSet(0);
     const std::vector<Reduced> values(series, One(static_cast<double>(number) + 0.5, {}));
@@ -334,10 +336,70 @@ class Window : public testing::Test {
     return numbers;
   }
 
+  // A frame of merged values, which takes about 40 bytes for each, at a tick of this period. All
+  // frames before it are under way.
+  void AddMerged(uint64_t number, const Schema::Ptr& schema, Nanos period) {
+    FrameInfo info;
+    info.number = number;
+    info.tick = static_cast<Nanos>(number) * period;
+    info.stream = Stream::kChildren;
+    info.nodes = NodeSet(0);
+    info.nodes.Add(NodeSet(1));
+    std::vector<Reduced> values(schema->size());
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i].Add(static_cast<double>(number) + 0.25, {0, 0});
+      values[i].Add(static_cast<double>(number) + 0.7 * static_cast<double>(i), {1, 1});
+    }
+    window_.Add(info, schema, values, number - 1);
+  }
+
   Schema::Ptr schema_ = Schema::Make(std::vector<Series>(1));
   uint64_t sent_ = 0;
   FrameWindow window_;
 };
+
+// The head's children keep frames until the head has stored their rows, and while that takes time
+// those that come meanwhile.
+TEST_F(Window, KeepsWideFramesUntilTheHeadHasStoredTheirRows) {
+  const Schema::Ptr wide = Schema::Make(std::vector<Series>(5000));
+  constexpr auto kTicks = static_cast<uint64_t>(2 * head::HeadStore::kStoreAfter / kSecond);
+  for (uint64_t n = 1; n <= kTicks; ++n) AddMerged(n, wide, kSecond);
+  EXPECT_EQ(window_.CountAfter(0), kTicks);
+  EXPECT_GT(window_.bytes(), FrameWindow::kBytes);
+  for (uint64_t n = kTicks + 1; n <= 3 * kTicks; ++n) AddMerged(n, wide, kSecond);
+  EXPECT_LE(window_.CountAfter(0), 2 * kTicks) << "not for ever";
+}
+
+TEST_F(Window, KeepsFramesOfFastTicksUntilTheHeadHasStoredTheirRows) {
+  const Schema::Ptr wide = Schema::Make(std::vector<Series>(2000));
+  constexpr uint64_t kTicks = 2 * head::HeadStore::kStoreAfterRows;
+  for (uint64_t n = 1; n <= kTicks; ++n) AddMerged(n, wide, 10 * kMillisecond);
+  EXPECT_EQ(window_.CountAfter(0), kTicks);
+  for (uint64_t n = kTicks + 1; n <= FrameWindow::kMaxFrames; ++n) {
+    AddMerged(n, wide, 10 * kMillisecond);
+  }
+  EXPECT_LE(window_.bytes(), FrameWindow::kMaxBytes) << "whatever comes";
+}
+
+// A tick is longer than the head takes to store its rows.
+TEST_F(Window, KeepsSomeWideFramesOfSlowTicks) {
+  const Schema::Ptr wide = Schema::Make(std::vector<Series>(5000));
+  for (uint64_t n = 1; n <= 40; ++n) AddMerged(n, wide, 60 * kSecond);
+  EXPECT_EQ(window_.CountAfter(0), FrameWindow::kLeastFrames);
+}
+
+TEST_F(Window, TellsHowManySamplesCannotBeSentAgain) {
+  const Schema::Ptr wide = Schema::Make(std::vector<Series>(5000));
+  for (uint64_t n = 1; n <= 40; ++n) AddMerged(n, wide, 60 * kSecond);
+  const uint64_t gone = 40 - window_.CountAfter(0);
+  EXPECT_EQ(window_.lost(), 0u) << "they are under way";
+  window_.Drop(4);  // the head has these
+  window_.LoseGone(5);
+  EXPECT_EQ(window_.lost(), gone - 4);
+  EXPECT_EQ(window_.lost_samples(), 2 * (gone - 4)) << "of two nodes each";
+  window_.LoseGone(5);
+  EXPECT_EQ(window_.lost(), gone - 4) << "once";
+}
 
 TEST_F(Window, KeepsWhatTheHeadHasNot) {
   for (uint64_t n = 1; n <= 5; ++n) Add(n);
@@ -354,8 +416,8 @@ TEST_F(Window, IsBounded) {
   for (uint64_t n = 1; n <= FrameWindow::kMaxFrames + 10; ++n) Add(n);
   EXPECT_EQ(window_.lost(), 10u);
   EXPECT_EQ(Numbers().front(), 11u);
-  for (uint64_t n = 2000; n < 2100; ++n) Add(n, Stream::kOwn, 3000);
-  EXPECT_LE(window_.bytes(), FrameWindow::kMaxBytes);
+  for (uint64_t n = 2000; n < 2100; ++n) Add(n, Stream::kOwn, 2000);
+  EXPECT_LE(window_.bytes(), FrameWindow::kBytes);
   EXPECT_EQ(Numbers().back(), 2099u);
 }
 

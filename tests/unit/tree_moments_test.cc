@@ -420,6 +420,24 @@ TEST(Uplink, MomentsGoBeforeTheFrameAndAgainOverTheNextLink) {
   EXPECT_EQ(Types(control)[Types(control).size() - 3], Type::kMoments);
 }
 
+// Frames that are under way make room for newer ones. If their link breaks, or another head goes
+// on, they cannot be sent again.
+TEST(Uplink, WhatCannotGoAgainIsCounted) {
+  Uplink uplink;
+  FakeLink first;
+  FakeLink second;
+  uplink.Use(&first, false);
+  for (size_t i = 0; i < FrameWindow::kMaxFrames + 10; ++i) AddFrame(uplink);
+  uplink.OnAck(3, 1);
+  EXPECT_EQ(uplink.lost_frames(), 0u);
+  uplink.Use(&second, false);
+  EXPECT_EQ(uplink.lost_frames(), 7u) << "4 to 10";
+  EXPECT_EQ(uplink.lost_samples(), 7u);
+  uplink.OnNewHead();
+  uplink.Use(&first, false);
+  EXPECT_EQ(uplink.lost_frames(), 9u) << "the head before had 2 and 3";
+}
+
 TEST(Uplink, WhatIsNotSafeGoesAgainToAnotherHeadOnly) {
   Uplink uplink;
   FakeLink first;
