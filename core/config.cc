@@ -195,7 +195,7 @@ const std::vector<Key>& Keys() {
          return OneOf(v, {"full", "short", "off"}, c.report);
        }},
       {"proxy_socket", [](Config& c, V v) { return ParseBool(v, c.proxy_socket); }},
-      {"fanout", [](Config& c, V v) { return ParseNumber(v, 2, 256, c.fanout); }},
+      {"fanout", [](Config& c, V v) { return ParseNumber(v, 2, Config::kMaxFanout, c.fanout); }},
       {"provider", [](Config& c, V v) { return ParseProviders(v, c.provider); }},
       {"interface", [](Config& c, V v) { return Any(v, c.interface); }},
       {"fabric_after", [](Config& c, V v) { return ParseTime(v, c.fabric_after); }},

@@ -34,7 +34,8 @@ struct Config {
   bool proxy_socket = true;
 
   // Tree.
-  uint32_t fanout = 16;  // 2 to 256
+  static constexpr uint32_t kMaxFanout = 256;
+  uint32_t fanout = 16;  // 2 to kMaxFanout
   // Links between nodes: "auto": over the machine's own fabric, else "sockets"; "sockets";
   // libfabric providers, the preferred first, separated by commas; "none": all nodes send to the
   // head.

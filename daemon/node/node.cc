@@ -342,7 +342,7 @@ void Node::WithFabric(const std::function<void(tree::Fabric&)>& then) {
   options.interface = config_.interface;
   options.local_address = head_.local_host();
   options.ports = tree::PortsOf(config_.port_range);
-  options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
+  tree::ChildLinks::MakeRoom(fanout_, options);
   fabric_.With(options, [this, then](const Result<tree::Fabric*>& fabric) {
     if (state_ != State::kRunning || head_.link() == nullptr) return;
     if (fabric.ok()) return then(**fabric);
@@ -387,7 +387,7 @@ void Node::OnParentLeaves() {
 void Node::OnListen() {
   WithFabric([this](tree::Fabric& fabric) {
     tree::Listening answer;
-    const Result<std::string> address = child_links_.Listen(fabric);
+    const Result<std::string> address = child_links_.Listen(fabric, fanout_);
     if (address.ok()) {
       answer.address = *address;
     } else {

@@ -204,6 +204,7 @@ class Node final : private HeadLink::Owner,
   Nanos looked_ = 0;                 // monotonic
   std::vector<Annotation> remarks_;  // of this daemon, until the next tick
   bool started_fabric_ = false;      // a parent was asked for
+  uint32_t fanout_ = 16;             // the most children that the head gives a node
   Nanos asked_time_ = 0;             // monotonic, when the head was asked last
   std::vector<std::string> notes_;   // until there is somebody to tell
 

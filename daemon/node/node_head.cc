@@ -103,6 +103,7 @@ void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
   }
   log::Debug("registered as node {}", welcome.index);
   index_ = welcome.index;
+  fanout_ = std::clamp(welcome.fanout, 2u, Config::kMaxFanout);  // by the head's sonde.conf
   // Not all nodes at once.
   asked_time_ = time_.Monotonic() - index_ % (kAskTimeEvery / kSecond) * kSecond;
   recorder_.SetNode(index_);

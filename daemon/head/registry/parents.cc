@@ -113,7 +113,7 @@ void Parents::AssignHead(uint32_t child) {
   options.interface = config_.interface;
   options.local_address = local_host_;
   options.ports = tree::PortsOf(config_.port_range);
-  options.max_links = tree::ChildLinks::LinksFor(config_.fanout);
+  tree::ChildLinks::MakeRoom(config_.fanout, options);
   fabric_.With(options, [this, child](const Result<tree::Fabric*>& fabric) {
     Listen(fabric);
     const Node& node = nodes_[child];
@@ -159,7 +159,8 @@ std::string Parents::Carriers() const {
 
 void Parents::Listen(const Result<tree::Fabric*>& fabric) {
   if (std::exchange(fabric_asked_, true)) return;
-  const Result<std::string> address = fabric.ok() ? links_.Listen(**fabric) : fabric.status();
+  const Result<std::string> address =
+      fabric.ok() ? links_.Listen(**fabric, config_.fanout) : fabric.status();
   if (address.ok()) {
     fabric_address_ = *address;
   } else {

@@ -17,14 +17,19 @@ ChildLinks::ChildLinks(Loop& loop, const StepKey& key, Nanos period, Children& c
 
 ChildLinks::~ChildLinks() { loop_.Cancel(pulse_timer_); }
 
-Result<std::string> ChildLinks::Listen(Fabric& fabric) {
+void ChildLinks::MakeRoom(size_t children, FabricOptions& options) {
+  options.max_pending = MostUnproven(children);
+  options.max_links = children + 8 + 2 * MostUnproven(children);
+}
+
+Result<std::string> ChildLinks::Listen(Fabric& fabric, size_t children) {
   if (acceptor_ != nullptr) return address_;
   acceptor_ = std::make_unique<Acceptor>(
       loop_, key_,
       [this](const Registration& who, std::unique_ptr<Link> link) {
         OnProven(who, std::move(link));
       },
-      kMaxUnproven);
+      MostUnproven(children));
   fabric_ = &fabric;
   address_ =
       fabric.Listen([this](std::unique_ptr<Link> link) { acceptor_->Take(std::move(link)); });

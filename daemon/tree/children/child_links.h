@@ -7,6 +7,7 @@
 // Thread safety: the loop's thread only.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
 #include <string>
@@ -22,13 +23,15 @@ namespace sonde::tree {
 
 class ChildLinks {
  public:
-  // Links that have not proved the key yet.
-  static constexpr size_t kMaxUnproven = 16;
-  // How many links a fabric must take so that `children` get in however many strangers there are:
-  // those that are being accepted, those that have not proved the key, one to the parent.
-  static constexpr size_t LinksFor(size_t children) {
-    return children + 8 + kMaxUnproven + FabricOptions().max_pending;
+  // Links that have not proved the key yet: at least so many, and as many as there may be children.
+  // These may all come in one moment, and none of them is to make room for another.
+  static constexpr size_t kLeastUnproven = 16;
+  static constexpr size_t MostUnproven(size_t children) {
+    return std::max(kLeastUnproven, children);
   }
+  // So that a fabric has links for so many children however many strangers there are: for those
+  // that are being accepted, those that have not proved the key, and one to the parent.
+  static void MakeRoom(size_t children, FabricOptions& options);
 
   // The longest between two pulses: of ticks every second each brings one about, by PulseSoon.
   static constexpr Nanos kPulse = 1200 * kMillisecond;
@@ -40,8 +43,8 @@ class ChildLinks {
              std::function<void()> changed);
   ~ChildLinks();
 
-  // The address for children, or why there is none; the same again when called again.
-  Result<std::string> Listen(Fabric& fabric);
+  // The address for that many children, or why there is none; the same again when called again.
+  Result<std::string> Listen(Fabric& fabric, size_t children);
 
   // After what a child has sent over a link that is not one of these.
   void Watch();
