@@ -7,12 +7,17 @@
 // to come: all frames of a tick are there when the parent wakes up, or it wakes up for each.
 // "acked" is the same with an acknowledgement to each child for each frame, which at one tick a
 // second goes down about as often: most of it is the kernel's, which on a loopback connection does
-// the child's part of receiving it as well. usage: bench_merge [TICKS]
+// the child's part of receiving it as well.
+//
+// All cases run over plain links and over sealed ones, by turns in one process, ROUNDS times each.
+// `sealed` is what sealing adds to the parent's CPU time, in percent: the median of the rounds'
+// ratios, and from the lowest to the highest. usage: bench_merge [TICKS [ROUNDS]]
 #include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -23,6 +28,7 @@
 
 #include "daemon/link/listener.h"
 #include "daemon/link/socket_link.h"
+#include "daemon/link/trust/sealed_link.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
 #include "daemon/tree/children/children.h"
@@ -108,19 +114,40 @@ void Fill(uint32_t child, int tick, uint32_t nodes, Frame& frame) {
   }
 }
 
+// As when both sides have proved the key, with the cipher that this machine prefers.
+std::unique_ptr<Link> Carried(std::unique_ptr<SocketLink> link, bool sealed, bool by_child) {
+  if (!sealed) return link;
+  const SealKey up{{1}, {2}};
+  const SealKey down{{3}, {4}};
+  const Cipher cipher = static_cast<Cipher>(PreferredCipherList()[0]);
+  return std::make_unique<SealedLink>(std::move(link),
+                                      LinkSeals{SealedStream(cipher, by_child ? up : down),
+                                                SealedStream(cipher, by_child ? down : up)});
+}
+
+struct Case {
+  const char* name;
+  uint32_t nodes;  // in a frame
+  bool spread = false;
+  bool together = true;  // all frames of a tick are there when the parent wakes up
+  bool acks = false;     // the children are told that a tick has arrived
+};
+
 // One process that is all the children: at every byte from the parent it sends a tick.
-[[noreturn]] void SendTicks(uint16_t port, int go, int sent, uint32_t nodes, bool spread) {
+[[noreturn]] void SendTicks(const Case& c, bool sealed, uint16_t port, int go, int sent) {
+  const uint32_t nodes = c.nodes;
+  const bool spread = c.spread;
   Loop loop;
   const Schema::Ptr schema = MakeSchema(spread);
-  std::vector<std::unique_ptr<SocketLink>> links;
+  std::vector<std::unique_ptr<Link>> links;
   std::vector<Uplink> uplinks(kChildren);
   for (uint32_t child = 0; child < kChildren; ++child) {
-    auto link = SocketLink::Connect(loop, "127.0.0.1", port);
-    Die(link.status());
-    (*link)->SetHandler({.message = {}, .closed = [](const Status&) { _exit(0); }});
-    uplinks[child].Use(link->get(), false);
+    auto socket = SocketLink::Connect(loop, "127.0.0.1", port);
+    Die(socket.status());
+    links.push_back(Carried(*std::move(socket), sealed, true));
+    links.back()->SetHandler({.message = {}, .closed = [](const Status&) { _exit(0); }});
+    uplinks[child].Use(links.back().get(), false);
     uplinks[child].Announce(nodes == 1 ? Stream::kOwn : Stream::kChildren, schema);
-    links.push_back(*std::move(link));
   }
   int tick = 0;
   Frame frame;
@@ -161,12 +188,12 @@ class TickClock final : public Clock {
 
 class Parent {
  public:
-  // `sent`: where the children tell that all have sent; -1 not to wait for that. `acks`: whether
-  // the children are told that a tick has arrived.
-  Parent(int go, int sent, bool acks)
+  // `sent`: where the children tell that all have sent; -1 not to wait for that.
+  Parent(int go, int sent, bool acks, bool sealed)
       : go_(go),
         sent_(sent),
         acks_(acks),
+        sealed_(sealed),
         queries_(loop_),
         merger_(60, [this](const TickMerger::Row& row, bool) { OnMerged(row); }),
         children_(merger_, queries_, {kSecond, kSecond}, tree::Keep::kUntilSafe, alone_, clock_) {}
@@ -194,8 +221,9 @@ class Parent {
   }
 
  private:
-  void Accept(std::unique_ptr<SocketLink> link) {
-    SocketLink* raw = link.get();
+  void Accept(std::unique_ptr<SocketLink> socket) {
+    std::unique_ptr<Link> link = Carried(std::move(socket), sealed_, false);
+    Link* raw = link.get();
     raw->SetMaxMessage(kMaxMessage);
     raw->SetHandler({.message =
                          [this, raw](uint8_t type, std::string_view payload) {
@@ -230,6 +258,7 @@ class Parent {
   const int go_;
   const int sent_;
   const bool acks_;
+  const bool sealed_;
   Loop loop_;
   QueryFanout queries_;
   TickMerger merger_;
@@ -237,42 +266,67 @@ class Parent {
   TickClock clock_;
   Children children_;
   std::unique_ptr<Listener> listener_;
-  std::vector<std::unique_ptr<SocketLink>> links_;
+  std::vector<std::unique_ptr<Link>> links_;
   uint32_t ready_ = 0;
   int left_ = 0;
   int ticks_ = 0;
   Nanos start_ = 0;
 };
 
-struct Case {
-  const char* name;
-  uint32_t nodes;  // in a frame
-  bool spread = false;
-  bool together = true;  // all frames of a tick are there when the parent wakes up
-  bool acks = false;
+struct Cost {
+  double time;   // of one frame, us
+  double bytes;  // that came for it
 };
 
-void Measure(const Case& c, int ticks) {
+Cost Measure(const Case& c, bool sealed, int ticks) {
   int go[2];
   int sent[2];
   if (pipe(go) != 0 || pipe(sent) != 0) Die(SystemError("pipe"));
-  Parent parent(go[1], c.together ? sent[0] : -1, c.acks);
+  Parent parent(go[1], c.together ? sent[0] : -1, c.acks, sealed);
   const uint16_t port = parent.Listen();
   std::fflush(stdout);
   const pid_t child = fork();
   if (child == 0) {
     close(go[1]);
-    SendTicks(port, go[0], c.together ? sent[1] : -1, c.nodes, c.spread);
+    SendTicks(c, sealed, port, go[0], c.together ? sent[1] : -1);
   }
   close(go[0]);
-  std::printf("figure merge.%s %.2f us\n", c.name, parent.Run(ticks));
-  if (c.together && !c.acks) {
-    std::printf("figure merge.%s_bytes %.0f bytes\n", c.name, parent.bytes_per_frame());
-  }
+  const double time = parent.Run(ticks);
+  const Cost cost{time, parent.bytes_per_frame()};
   close(go[1]);
   close(sent[0]);
   close(sent[1]);
   waitpid(child, nullptr, 0);
+  return cost;
+}
+
+double Median(std::vector<double>& values) {
+  std::sort(values.begin(), values.end());
+  const size_t n = values.size();
+  return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
+
+void Compare(const Case& c, int ticks, int rounds) {
+  std::vector<double> plain;
+  std::vector<double> sealed;
+  std::vector<double> added;
+  double bytes = 0;
+  for (int i = 0; i < rounds; ++i) {
+    // A machine that grows slower or faster meanwhile favours neither.
+    const bool sealed_first = i % 2 == 1;
+    const Cost first = Measure(c, sealed_first, ticks);
+    const Cost second = Measure(c, !sealed_first, ticks);
+    plain.push_back((sealed_first ? second : first).time);
+    sealed.push_back((sealed_first ? first : second).time);
+    added.push_back(100 * (sealed.back() / plain.back() - 1));
+    bytes = (sealed_first ? second : first).bytes;
+  }
+  std::printf("figure merge.%s %.2f us\n", c.name, Median(plain));
+  if (c.together && !c.acks) std::printf("figure merge.%s_bytes %.0f bytes\n", c.name, bytes);
+  std::printf("figure merge.%s_sealed %.2f us\n", c.name, Median(sealed));
+  const double median = Median(added);  // which sorts them
+  std::printf("figure merge.%s_sealed_added %.1f %% (%.1f to %.1f)\n", c.name, median,
+              added.front(), added.back());
 }
 
 constexpr Case kCases[] = {
@@ -290,8 +344,11 @@ constexpr Case kCases[] = {
 }  // namespace sonde::tree
 
 int main(int argc, char** argv) {
-  const int ticks = argc > 1 ? std::atoi(argv[1]) : 5000;
+  const int ticks = argc > 1 ? std::atoi(argv[1]) : 2000;
+  const int rounds = std::max(argc > 2 ? std::atoi(argv[2]) : 7, 1);
   std::signal(SIGPIPE, SIG_IGN);
-  for (const sonde::tree::Case& c : sonde::tree::kCases) sonde::tree::Measure(c, ticks);
+  for (const sonde::tree::Case& c : sonde::tree::kCases) {
+    sonde::tree::Compare(c, ticks, rounds);
+  }
   return 0;
 }

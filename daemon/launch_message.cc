@@ -155,6 +155,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kTimeLimit, Number(&M::time_limit)},
       {key::kBegun, Number(&M::begun)},
       {key::kAhead, Number(&M::ahead)},
+      {key::kPlace, Number(&M::place)},
       {key::kStart, [](M& m, V v) { return m.acting = true, ParseInto(v, m.job.start); }},
   };
 }

@@ -196,6 +196,8 @@ inline constexpr std::string_view kBegun = "begun";
 inline constexpr std::string_view kStart = "start";
 // And what the step's time is ahead of the machine's wall clock, ns, negative if behind.
 inline constexpr std::string_view kAhead = "ahead";
+// And its node's index in the step, by which the others know it.
+inline constexpr std::string_view kPlace = "place";
 // Of 'D' packets.
 inline constexpr std::string_view kState = "state";    // up | done | failed | ended
 inline constexpr std::string_view kLast = "last";      // the state that it will tell last

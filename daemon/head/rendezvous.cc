@@ -4,12 +4,13 @@
 
 namespace sonde::head {
 
-Rendezvous::Rendezvous(Loop& loop, const StepKey& key, Owner& owner)
+Rendezvous::Rendezvous(Loop& loop, const StepKey& key, uint32_t place, Owner& owner)
     : loop_(loop),
       owner_(owner),
-      acceptor_(loop, key, [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
-        owner_.OnProven(who, std::move(link));
-      }) {}
+      acceptor_(loop, key, {tree::Channel::Purpose::kControl, place, ""},
+                [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
+                  owner_.OnProven(who, std::move(link));
+                }) {}
 
 Status Rendezvous::Listen(UniqueFd socket) {
   Result<std::unique_ptr<tree::Listener>> listener = tree::Listener::Adopt(

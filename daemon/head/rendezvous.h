@@ -5,6 +5,7 @@
 // Thread safety: the loop's thread only.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <string>
 
@@ -31,7 +32,8 @@ class Rendezvous {
     ~Owner() = default;
   };
 
-  Rendezvous(Loop& loop, const StepKey& key, Owner& owner);
+  // `place`: the node on which an acting head is; kHeadIndex: the head is srun's.
+  Rendezvous(Loop& loop, const StepKey& key, uint32_t place, Owner& owner);
 
   Status Listen(UniqueFd socket);
 

@@ -69,8 +69,8 @@ class Link {
   // The peer as a person would name it: "10.0.0.7:51234", "10.0.0.7:51234 over tcp".
   virtual std::string peer() const = 0;
 
-  uint64_t bytes_sent() const { return bytes_sent_; }
-  uint64_t bytes_received() const { return bytes_received_; }
+  virtual uint64_t bytes_sent() const { return bytes_sent_; }
+  virtual uint64_t bytes_received() const { return bytes_received_; }
 
  protected:
   // A carrier copies the pointer for the time of a call: the handler may replace itself or destroy

@@ -69,6 +69,18 @@ void Fields(auto& io, auto& m, const Challenge*) {
   io.Text(m.nonce, 64);
   io.Text(m.proof, 64);
 }
+void Fields(auto& io, auto& m, const Offer*) {
+  io.Number(m.version);
+  io.Text(m.nonce, 64);
+  io.Number(m.acceptor);
+  io.Number(m.purpose);
+  io.Text(m.ciphers, 16);
+  io.Text(m.proof, 64);
+}
+void Fields(auto& io, auto& m, const Entry*) {
+  io.Number(m.cipher);
+  io.Text(m.sealed, 2048);
+}
 void Fields(auto& io, auto& m, const Registration*) {
   io.Text(m.job, 64);
   io.Text(m.step, 64);
@@ -211,6 +223,8 @@ Status DecodeAny(std::string_view bytes, std::string_view name, M& m) {
 
 std::string Encode(const Hello& m) { return EncodeAny(m); }
 std::string Encode(const Challenge& m) { return EncodeAny(m); }
+std::string Encode(const Offer& m) { return EncodeAny(m); }
+std::string Encode(const Entry& m) { return EncodeAny(m); }
 std::string Encode(const Registration& m) { return EncodeAny(m); }
 std::string Encode(const Proof& m) { return EncodeAny(m); }
 std::string Encode(const Welcome& m) { return EncodeAny(m); }
@@ -232,6 +246,8 @@ std::string Encode(const JoinedMessage& m) { return EncodeAny(m); }
 
 Status Decode(std::string_view b, Hello& m) { return DecodeAny(b, "hello", m); }
 Status Decode(std::string_view b, Challenge& m) { return DecodeAny(b, "challenge", m); }
+Status Decode(std::string_view b, Offer& m) { return DecodeAny(b, "offer", m); }
+Status Decode(std::string_view b, Entry& m) { return DecodeAny(b, "entry", m); }
 Status Decode(std::string_view b, Registration& m) { return DecodeAny(b, "registration", m); }
 Status Decode(std::string_view b, Proof& m) { return DecodeAny(b, "proof", m); }
 Status Decode(std::string_view b, Welcome& m) { return DecodeAny(b, "welcome", m); }

@@ -23,8 +23,8 @@ namespace sonde::tree {
 enum class Type : uint8_t {
   // Proof of the key, on every new connection.
   kHello = 1,      // connecting side -> accepting side: version, nonce
-  kChallenge = 2,  // back: nonce, proof
-  kProof = 3,      // connecting side: proof, registration
+  kChallenge = 2,  // back, in version 6: nonce, proof
+  kProof = 3,      // connecting side: proof, registration; sealed in kEntry: registration
   kWelcome = 4,    // back: the node's index, what the tree looks like
 
   // The tree's shape, on the control connection to the head.
@@ -81,6 +81,11 @@ enum class Type : uint8_t {
   kJoined = 46,  // node -> head: how it is with an exporter that it scrapes
   kUnjoin = 47,  // head -> node: scrape it no more; payload: the target as kJoin named it
   kExits = 48,   // node -> head, before kBye: its tasks that did not end with exit code 0
+
+  // Proof of the key since version 7, and all that follows it.
+  kOffer = 49,   // accepting side, after kHello: who it is, which ciphers it knows, nonce, proof
+  kEntry = 50,   // connecting side: the cipher; its registration, sealed
+  kSealed = 51,  // both, from then on: a message of another type (daemon/link/trust/seal.h)
 };
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after
@@ -88,9 +93,13 @@ enum class Type : uint8_t {
 // new gets a new type, and a type that is not known here is passed over if its sender has proved
 // the key. If that does not do, the version goes up by one, and a daemon of that release speaks the
 // version before as well. The connecting side says its version; the accepting side takes its own
-// and later ones. The lower of the two is spoken: a later acceptor knows it from kHello, a later
-// connecting side from kChallenge, in which a later version must show.
-inline constexpr uint32_t kProtocolVersion = 6;
+// and later ones, and the one before. The lower of the two is spoken: an acceptor knows it from
+// kHello, a connecting side from kOffer, or from kChallenge, which is version 6.
+inline constexpr uint32_t kProtocolVersion = 7;
+// Since this one all is sealed once the key is proved.
+inline constexpr uint32_t kSealingVersion = 7;
+// That of the release before, which is spoken as well.
+inline constexpr uint32_t kEarlierVersion = 6;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 
@@ -102,6 +111,20 @@ struct Hello {
 struct Challenge {
   std::string nonce;
   std::string proof;
+};
+
+struct Offer {
+  uint32_t version = 0;  // that is spoken from now on
+  std::string nonce;
+  uint32_t acceptor = 0;  // Channel (daemon/link/trust/link_keys.h), as the accepting side knows it
+  uint32_t purpose = 0;
+  std::string ciphers;  // a byte for each Cipher, the preferred first
+  std::string proof;
+};
+
+struct Entry {
+  uint32_t cipher = 0;
+  std::string sealed;  // kProof with the registration, as the first sealed message
 };
 
 // What a node says of itself when it registers with the head, or comes back to it; a child that
@@ -268,6 +291,8 @@ struct JoinedMessage {
 
 std::string Encode(const Hello& m);
 std::string Encode(const Challenge& m);
+std::string Encode(const Offer& m);
+std::string Encode(const Entry& m);
 std::string Encode(const Registration& m);
 std::string Encode(const Proof& m);
 std::string Encode(const Welcome& m);
@@ -289,6 +314,8 @@ std::string Encode(const JoinedMessage& m);
 
 Status Decode(std::string_view bytes, Hello& m);
 Status Decode(std::string_view bytes, Challenge& m);
+Status Decode(std::string_view bytes, Offer& m);
+Status Decode(std::string_view bytes, Entry& m);
 Status Decode(std::string_view bytes, Registration& m);
 Status Decode(std::string_view bytes, Proof& m);
 Status Decode(std::string_view bytes, Welcome& m);

@@ -387,7 +387,7 @@ void Node::OnParentLeaves() {
 void Node::OnListen() {
   WithFabric([this](tree::Fabric& fabric) {
     tree::Listening answer;
-    const Result<std::string> address = child_links_.Listen(fabric, fanout_);
+    const Result<std::string> address = child_links_.Listen(fabric, index_, fanout_);
     if (address.ok()) {
       answer.address = *address;
     } else {

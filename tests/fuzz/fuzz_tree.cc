@@ -167,7 +167,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     default: {
       static const StepKey key{};
-      AcceptingHandshake handshake(key);
+      AcceptingHandshake handshake(key, {});
       (void)handshake.OnMessage(data[0] >> 4, bytes).ok();
     }
   }

@@ -13,7 +13,7 @@ import struct
 
 from daemons import ROOT
 
-HELLO, CHALLENGE, PROOF = 1, 2, 3
+HELLO, PROOF, ENTRY = 1, 3, 50
 # Of the protocol: strangers speak it well.
 VERSION = int(
     re.search(
@@ -45,10 +45,15 @@ def text(data):
     return bytes([len(data)]) + data
 
 
-def hello():
-    return message(HELLO, bytes([VERSION]) + text(os.urandom(32)))
+def hello(version=VERSION):
+    return message(HELLO, bytes([version]) + text(os.urandom(32)))
 
 
+def entry_with_a_wrong_key():
+    return message(ENTRY, bytes([1]) + text(os.urandom(80)))
+
+
+# In the protocol's version 6.
 def proof_with_a_wrong_key():
     registration = text(b"1") + text(b"0") + bytes([0, 1, 1]) + text(b"stranger") + bytes([0])
     return message(PROOF, text(os.urandom(32)) + text(registration))

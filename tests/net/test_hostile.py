@@ -15,6 +15,7 @@ from strangers import (
     FABRIC_REQUEST,
     Crowd,
     datagram_request,
+    entry_with_a_wrong_key,
     fabric_message,
     hello,
     proof_with_a_wrong_key,
@@ -38,7 +39,8 @@ NONSENSE = {
     "a message of 4 GiB": b"\xff\xff\xff\xff\x01" + bytes(1000),
     "a message of 8 MiB before the proof": b"\x00\x00\x80\x00\x01" + bytes(1000),
     "a message of no length": b"\x00\x00\x00\x00",
-    "a wrong key": hello() + proof_with_a_wrong_key(),
+    "a wrong key": hello() + entry_with_a_wrong_key(),
+    "a wrong key, as the release before has it": hello(6) + proof_with_a_wrong_key(),
     "a frame before the proof": b"\x05\x00\x00\x00\x15abcd",
 }
 HALF_OPEN = {"nothing": b"", "a hello": hello(), "half a length": b"\x30\x00"}
@@ -157,7 +159,7 @@ def test_a_nodes_port(make_step, besiege, provider, as_message):
     cost = Cost(step, inner.daemon, inner.host)
     here = (inner.address, port)
     talkers = [besiege(Crowd, step.outside, here, 30, words) for words in NONSENSE.values()]
-    for words in (hello() + proof_with_a_wrong_key(), b"\xff\xff\xff\xff\x01", bytes(5)):
+    for words in (hello() + entry_with_a_wrong_key(), b"\xff\xff\xff\xff\x01", bytes(5)):
         talkers.append(besiege(Crowd, step.outside, here, 30, as_message(words)))
     oversized = FABRIC_REQUEST + fabric_message(bytes(100), 1 << 40)
     talkers.append(besiege(Crowd, step.outside, here, 30, oversized))

@@ -26,7 +26,7 @@ class Acceptors : public testing::Test {
 
   Acceptors()
       : acceptor(
-            loop, KeyOf(1),
+            loop, KeyOf(1), Channel(),
             [this](const Registration& who, std::unique_ptr<Link> link) {
               proven.push_back(who.host);
               links.push_back(std::move(link));
@@ -86,12 +86,12 @@ TEST_F(Acceptors, ANodeComesInThroughACrowd) {
   for (int i = 0; i < 10; ++i) crowd.push_back(Stranger("127.0.0.3"));
   auto link = SocketLink::Connect(loop, "127.0.0.1", listener->port());
   ASSERT_TRUE(link.ok());
-  const ConnectingHandshake handshake(KeyOf(1), {.job = "1", .step = "0", .host = "n1"});
+  const ConnectingHandshake handshake(KeyOf(1), Channel(), {.job = "1", .step = "0", .host = "n1"});
   (*link)->SetHandler({.message =
                            [&](uint8_t type, std::string_view payload) {
-                             const auto proof = handshake.OnMessage(type, payload);
-                             ASSERT_TRUE(proof.ok());
-                             Send(**link, Type::kProof, *proof);
+                             const auto step = handshake.OnMessage(type, payload);
+                             ASSERT_TRUE(step.ok());
+                             Send(**link, step->answer->type, step->answer->payload);
                            },
                        .closed = [](const Status& why) { FAIL() << why.message(); }});
   Send(**link, Type::kHello, handshake.Hello());

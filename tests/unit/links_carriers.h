@@ -15,6 +15,7 @@
 #include "daemon/link/listener.h"
 #include "daemon/link/local_link.h"
 #include "daemon/link/socket_link.h"
+#include "daemon/link/trust/sealed_link.h"
 #include "daemon/loop.h"
 
 namespace sonde::tree {
@@ -66,6 +67,7 @@ class SocketCarrier {
   using Accepted = std::function<void(std::unique_ptr<Link>)>;
   static constexpr bool kProcesses = true;
   static constexpr uint64_t kIdleWakeups = 4;
+  static constexpr size_t kOverhead = 0;  // what a message is longer on it
 
   explicit SocketCarrier(Loop& loop) : loop_(loop) {}
   std::string Listen(Accepted accepted) {
@@ -138,6 +140,7 @@ class FabricCarrier {
   using Accepted = std::function<void(std::unique_ptr<Link>)>;
   static constexpr bool kProcesses = true;
   static constexpr uint64_t kIdleWakeups = Over::kIdleWakeups;
+  static constexpr size_t kOverhead = 0;
 
   explicit FabricCarrier(Loop& loop) {
     auto fabric = OpenFabric(loop, Over::Options());
@@ -164,6 +167,7 @@ class SocketFabricCarrier {
   using Accepted = std::function<void(std::unique_ptr<Link>)>;
   static constexpr bool kProcesses = true;
   static constexpr uint64_t kIdleWakeups = 4;
+  static constexpr size_t kOverhead = 0;
 
   explicit SocketFabricCarrier(Loop& loop) : fabric_(loop, "127.0.0.1") {}
   std::string Listen(Accepted accepted) {
@@ -186,6 +190,7 @@ class LocalCarrier {
   using Accepted = std::function<void(std::unique_ptr<Link>)>;
   static constexpr bool kProcesses = false;
   static constexpr uint64_t kIdleWakeups = 4;
+  static constexpr size_t kOverhead = 0;
 
   explicit LocalCarrier(Loop& loop) : loop_(loop) {}
   std::string Listen(Accepted accepted) {
@@ -201,6 +206,40 @@ class LocalCarrier {
  private:
   Loop& loop_;
   Accepted accepted_;
+};
+
+// As two sides that have proved the key to each other.
+inline std::unique_ptr<SealedLink> SealOver(std::unique_ptr<Link> link, bool connecting,
+                                            uint64_t number = 0) {
+  const SealKey keys[2] = {{{1, 2}, {3}}, {{4, 5}, {6}}};
+  const Cipher cipher = connecting ? Cipher::kAes128Gcm : Cipher::kChaCha20Poly1305;
+  const Cipher other = connecting ? Cipher::kChaCha20Poly1305 : Cipher::kAes128Gcm;
+  return std::make_unique<SealedLink>(
+      std::move(link), LinkSeals{SealedStream(cipher, keys[connecting ? 0 : 1], number),
+                                 SealedStream(other, keys[connecting ? 1 : 0], number)});
+}
+
+// The same carriers, with all that they carry sealed.
+template <typename Carrier>
+class Sealing {
+ public:
+  using Accepted = std::function<void(std::unique_ptr<Link>)>;
+  static constexpr bool kProcesses = Carrier::kProcesses;
+  static constexpr uint64_t kIdleWakeups = Carrier::kIdleWakeups;
+  static constexpr size_t kOverhead = kSealOverhead;
+
+  explicit Sealing(Loop& loop) : carrier_(loop) {}
+  std::string Listen(Accepted accepted) {
+    return carrier_.Listen([accepted = std::move(accepted)](std::unique_ptr<Link> link) {
+      accepted(SealOver(std::move(link), false));
+    });
+  }
+  std::unique_ptr<Link> Connect(const std::string& address) {
+    return SealOver(carrier_.Connect(address), true);
+  }
+
+ private:
+  Carrier carrier_;
 };
 
 }  // namespace sonde::tree

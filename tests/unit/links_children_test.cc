@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "daemon/link/send.h"
@@ -19,30 +20,38 @@ constexpr size_t kFanout = 100;
 // A node that proves the key to its parent.
 struct Child {
   Child(Fabric& fabric, const std::string& address, uint32_t index)
-      : handshake({}, {.job = "1", .step = "0", .host = "n", .index = index}) {
+      : handshake({}, {Channel::Purpose::kChild, kHeadIndex, address},
+                  {.job = "1", .step = "0", .host = "n", .index = index}) {
     auto connected = fabric.Connect(address);
     if (!connected.ok()) {
       why = connected.status();
       return;
     }
     link = *std::move(connected);
+    Listen();
+    Send(*link, Type::kHello, handshake.Hello());
+  }
+  void Listen() {
     link->SetHandler(
         {.message = [this](uint8_t type, std::string_view payload) { OnMessage(type, payload); },
          .closed = [this](const Status& status) { why = status; }});
-    Send(*link, Type::kHello, handshake.Hello());
   }
   void OnMessage(uint8_t type, std::string_view payload) {
-    if (static_cast<Type>(type) != Type::kChallenge) {
+    if (proven) {
       is_in = true;
       return;
     }
-    const auto proof = handshake.OnMessage(type, payload);
-    ASSERT_TRUE(proof.ok()) << proof.status().message();
-    Send(*link, Type::kProof, *proof);
+    auto step = handshake.OnMessage(type, payload);
+    ASSERT_TRUE(step.ok()) << step.status().message();
+    Send(*link, step->answer->type, step->answer->payload);
+    proven = true;
+    link = SealWith(std::move(step->seals), std::move(link));
+    Listen();
   }
 
   ConnectingHandshake handshake;
   std::unique_ptr<Link> link;
+  bool proven = false;
   bool is_in = false;
   Status why;
 };
@@ -54,7 +63,7 @@ void ExpectAllIn(Loop& loop, Fabric& parent, Fabric& others) {
   ChildrenAlone alone;
   Children children(merger, queries, {kSecond, kSecond}, Keep::kUntilSafe, alone);
   ChildLinks links(loop, {}, kSecond, children, [] {});
-  const auto address = links.Listen(parent, kFanout);
+  const auto address = links.Listen(parent, kHeadIndex, kFanout);
   ASSERT_TRUE(address.ok()) << address.status().message();
   std::vector<std::unique_ptr<Child>> all;
   for (uint32_t i = 0; i < kFanout; ++i) {

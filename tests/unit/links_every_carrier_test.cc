@@ -40,7 +40,10 @@ class EveryCarrier : public testing::Test {
 
 using Carriers =
     testing::Types<SocketCarrier, LocalCarrier, FabricCarrier<OverMsg>, FabricCarrier<OverRdm>,
-                   FabricCarrier<OverPolledRdm>, SocketFabricCarrier>;
+                   FabricCarrier<OverPolledRdm>, SocketFabricCarrier, Sealing<SocketCarrier>,
+                   Sealing<LocalCarrier>, Sealing<FabricCarrier<OverMsg>>,
+                   Sealing<FabricCarrier<OverRdm>>, Sealing<FabricCarrier<OverPolledRdm>>,
+                   Sealing<SocketFabricCarrier>>;
 TYPED_TEST_SUITE(EveryCarrier, Carriers);
 
 std::string Pattern(size_t size) {
@@ -171,7 +174,8 @@ TYPED_TEST(EveryCarrier, ATooLongMessageClosesTheLink) {
   ASSERT_TRUE(this->Until([&] { return this->server.closed > 0 && this->client.closed > 0; }));
   EXPECT_EQ(this->server.messages.size(), 1u);
   EXPECT_EQ(this->server.why.code(), Code::kCorrupt);
-  EXPECT_THAT(std::string(this->server.why.message()), HasSubstr("a message of 101 bytes"));
+  EXPECT_THAT(std::string(this->server.why.message()),
+              HasSubstr(fmt::format("a message of {} bytes", 101 + TypeParam::kOverhead)));
 }
 
 TYPED_TEST(EveryCarrier, ALinkTakesOnlyShortMessagesUnlessTold) {
@@ -231,6 +235,19 @@ const bool kEchoed = [] {
   if (over == CarrierName<SocketFabricCarrier>()) Echo<SocketFabricCarrier>(address);
   if (over == CarrierName<FabricCarrier<OverMsg>>()) Echo<FabricCarrier<OverMsg>>(address);
   if (over == CarrierName<FabricCarrier<OverRdm>>()) Echo<FabricCarrier<OverRdm>>(address);
+  if (over == CarrierName<Sealing<SocketCarrier>>()) Echo<Sealing<SocketCarrier>>(address);
+  if (over == CarrierName<Sealing<SocketFabricCarrier>>()) {
+    Echo<Sealing<SocketFabricCarrier>>(address);
+  }
+  if (over == CarrierName<Sealing<FabricCarrier<OverMsg>>>()) {
+    Echo<Sealing<FabricCarrier<OverMsg>>>(address);
+  }
+  if (over == CarrierName<Sealing<FabricCarrier<OverRdm>>>()) {
+    Echo<Sealing<FabricCarrier<OverRdm>>>(address);
+  }
+  if (over == CarrierName<Sealing<FabricCarrier<OverPolledRdm>>>()) {
+    Echo<Sealing<FabricCarrier<OverPolledRdm>>>(address);
+  }
   Echo<FabricCarrier<OverPolledRdm>>(address);
 }();
 

@@ -58,7 +58,7 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
   std::optional<uint32_t> index_;
   std::optional<std::string> ended_;
   std::vector<std::unique_ptr<tree::Link>> links_;
-  tree::Acceptor acceptor_{loop_, KeyOf(1),
+  tree::Acceptor acceptor_{loop_, KeyOf(1), tree::Channel(),
                            [this](const tree::Registration&, std::unique_ptr<tree::Link> link) {
                              Send(*link, Type::kWelcome, Encode(tree::Welcome{.index = 7}));
                              links_.push_back(std::move(link));

@@ -140,7 +140,7 @@ TEST(ChildLinksPorts, AreGivenBackWhenTheNodeIsDone) {
   Children children(merger, queries, {kSecond, kSecond}, Keep::kUntilSafe, alone);
   SocketFabric fabric(loop, "127.0.0.1");
   ChildLinks links(loop, {}, kSecond, children, [] {});
-  ASSERT_TRUE(links.Listen(fabric, 16).ok());
+  ASSERT_TRUE(links.Listen(fabric, kHeadIndex, 16).ok());
   EXPECT_THAT(ListeningPorts(), SizeIs(1));
   links.Close();
   EXPECT_THAT(ListeningPorts(), IsEmpty());

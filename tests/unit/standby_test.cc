@@ -24,7 +24,7 @@ class StandbyTest : public testing::Test {
   // Starts one and gives its process.
   pid_t Act() {
     EXPECT_TRUE(standby_.Listen("127.0.0.1").ok());
-    EXPECT_TRUE(standby_.Act(kSecond).ok());
+    EXPECT_TRUE(standby_.Act(kSecond, 0, 3).ok());
     pid_t pid = 0;
     RunUntil([&] {
       std::ifstream said(said_);

@@ -2,8 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "daemon/launch_message.h"
-#include "daemon/link/trust/auth.h"
-#include "daemon/link/trust/handshake.h"
 #include "daemon/message/message.h"
 #include "daemon/node/record/own_reducer.h"
 
@@ -11,107 +9,6 @@ namespace sonde::tree {
 namespace {
 
 using testing::HasSubstr;
-
-StepKey KeyOf(unsigned char fill) {
-  StepKey key;
-  key.fill(fill);
-  return key;
-}
-
-Registration Node3() {
-  return {.job = "12", .step = "0", .node_id = 3, .nodes = 4, .tasks = 2, .host = "n3"};
-}
-
-// --- Authentication ---
-
-TEST(Handshake, BothSidesProveTheKey) {
-  const ConnectingHandshake node(KeyOf(1), Node3());
-  AcceptingHandshake head(KeyOf(1));
-  const auto challenge = head.OnMessage(1, node.Hello());
-  ASSERT_TRUE(challenge.ok());
-  const auto proof = node.OnMessage(2, *challenge);
-  ASSERT_TRUE(proof.ok());
-  EXPECT_FALSE(head.proven());
-  ASSERT_TRUE(head.OnMessage(3, *proof).ok());
-  EXPECT_TRUE(head.proven());
-  EXPECT_EQ(head.registration().host, "n3");
-  EXPECT_EQ(head.registration().node_id, 3u);
-}
-
-TEST(Handshake, AWrongKeyIsRefusedByEitherSide) {
-  const ConnectingHandshake node(KeyOf(1), Node3());
-  AcceptingHandshake wrong(KeyOf(2));
-  const auto challenge = wrong.OnMessage(1, node.Hello());
-  ASSERT_TRUE(challenge.ok());
-  EXPECT_EQ(node.OnMessage(2, *challenge).status().code(), Code::kPermission);
-
-  AcceptingHandshake head(KeyOf(1));
-  const ConnectingHandshake stranger(KeyOf(2), Node3());
-  const auto to_stranger = head.OnMessage(1, stranger.Hello());
-  Challenge heard;
-  ASSERT_TRUE(Decode(*to_stranger, heard).ok());
-  // Without the key it can only guess, or send the head's own proof back.
-  const std::string registration = Encode(Node3());
-  EXPECT_EQ(head.OnMessage(3, Encode(Proof{heard.proof, registration})).status().code(),
-            Code::kPermission);
-  EXPECT_FALSE(head.proven());
-}
-
-TEST(Handshake, TheTokenIsAnHmacOfTheKey) {
-  EXPECT_EQ(HttpToken(KeyOf(1)), "0db02060d3d6fad6672c92da77ce7f45");
-}
-
-TEST(Handshake, AProofIsGoodForOneRegistrationAndOneConnection) {
-  const ConnectingHandshake node(KeyOf(1), Node3());
-  AcceptingHandshake head(KeyOf(1));
-  const auto proof = node.OnMessage(2, *head.OnMessage(1, node.Hello()));
-  Proof changed;
-  ASSERT_TRUE(Decode(*proof, changed).ok());
-  Registration other = Node3();
-  other.host = "n4";
-  changed.registration = Encode(other);
-  EXPECT_FALSE(head.OnMessage(3, Encode(changed)).ok());
-
-  AcceptingHandshake again(KeyOf(1));
-  ASSERT_TRUE(again.OnMessage(1, node.Hello()).ok());
-  EXPECT_FALSE(again.OnMessage(3, *proof).ok());  // replayed: the nonce is another
-}
-
-TEST(Handshake, NothingElseIsTakenBeforeTheProof) {
-  AcceptingHandshake head(KeyOf(1));
-  EXPECT_EQ(head.OnMessage(static_cast<uint8_t>(Type::kFrame), "x").status().code(),
-            Code::kCorrupt);
-}
-
-TEST(Handshake, AnEarlierVersionIsNamed) {
-  AcceptingHandshake head(KeyOf(1));
-  const auto answer = head.OnMessage(1, Encode(Hello{kProtocolVersion - 1, MakeNonce()}));
-  ASSERT_FALSE(answer.ok());
-  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("install releases"));
-}
-
-TEST(Handshake, APeerOfALaterVersionSpeaksOurs) {
-  AcceptingHandshake head(KeyOf(1));
-  const auto answer = head.OnMessage(1, Encode(Hello{kProtocolVersion + 1, MakeNonce()}));
-  ASSERT_TRUE(answer.ok());
-  Challenge challenge;
-  EXPECT_TRUE(Decode(*answer, challenge).ok());
-}
-
-TEST(Proof, IsHmacSha256) {
-  // As another implementation gives it: HMAC-SHA256 of "node", 0, "firstsecond", 0, "body".
-  const std::string proof = Prove(KeyOf(0x0b), "node", "first", "second", "body");
-  std::string hex;
-  for (const unsigned char c : proof)
-    hex += "0123456789abcdef"[c >> 4], hex += "0123456789abcdef"[c & 15];
-  EXPECT_EQ(hex, "6284ebeaaa731584f6aa66773d4951e699c570d056ef9b08c9b8bce79644d53c");
-}
-
-TEST(HttpToken, IsDerivedAndDoesNotShowTheKey) {
-  EXPECT_EQ(HttpToken(KeyOf(1)).size(), 32u);
-  EXPECT_EQ(HttpToken(KeyOf(1)), HttpToken(KeyOf(1)));
-  EXPECT_NE(HttpToken(KeyOf(1)), HttpToken(KeyOf(2)));
-}
 
 // --- Messages ---
 

@@ -160,7 +160,7 @@ std::string Parents::Carriers() const {
 void Parents::Listen(const Result<tree::Fabric*>& fabric) {
   if (std::exchange(fabric_asked_, true)) return;
   const Result<std::string> address =
-      fabric.ok() ? links_.Listen(**fabric, config_.fanout) : fabric.status();
+      fabric.ok() ? links_.Listen(**fabric, kHeadIndex, config_.fanout) : fabric.status();
   if (address.ok()) {
     fabric_address_ = *address;
   } else {

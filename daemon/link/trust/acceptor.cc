@@ -7,8 +7,13 @@
 
 namespace sonde::tree {
 
-Acceptor::Acceptor(Loop& loop, const StepKey& key, Proven proven, size_t max_pending)
-    : loop_(loop), key_(key), proven_(std::move(proven)), max_pending_(max_pending) {}
+Acceptor::Acceptor(Loop& loop, const StepKey& key, Channel channel, Proven proven,
+                   size_t max_pending)
+    : loop_(loop),
+      key_(key),
+      channel_(std::move(channel)),
+      proven_(std::move(proven)),
+      max_pending_(max_pending) {}
 
 Acceptor::~Acceptor() {
   for (const auto& [link, pending] : pending_) loop_.Cancel(pending.timer);
@@ -28,7 +33,8 @@ void Acceptor::Take(std::unique_ptr<Link> link) {
   const Loop::TimerId timer = loop_.After(kPatience, [this, raw] {
     Refuse(raw, Status(Code::kTimeout, "did not prove the key in time"));
   });
-  pending_.emplace(raw, Pending{std::move(link), AcceptingHandshake(key_), host, place, timer});
+  pending_.emplace(
+      raw, Pending{std::move(link), AcceptingHandshake(key_, channel_), host, place, timer});
 }
 
 void Acceptor::MakeRoom() {
@@ -41,16 +47,15 @@ void Acceptor::MakeRoom() {
 void Acceptor::OnMessage(Link* link, uint8_t type, std::string_view payload) {
   const auto at = pending_.find(link);
   if (at == pending_.end()) return;
-  const Result<std::string> answer = at->second.handshake.OnMessage(type, payload);
-  if (!answer.ok()) return Refuse(link, answer.status());
-  if (!at->second.handshake.proven()) {
-    Send(*link, Type::kChallenge, *answer);
-    return;
-  }
+  Result<HandshakeStep> step = at->second.handshake.OnMessage(type, payload);
+  if (!step.ok()) return Refuse(link, step.status());
+  if (step->answer) Send(*link, step->answer->type, step->answer->payload);
+  if (!at->second.handshake.proven()) return;
   Pending pending = Extract(at);
-  link->SetMaxMessage(kMaxMessage);
   link->SetHandler({});
-  proven_(pending.handshake.registration(), std::move(pending.link));
+  std::unique_ptr<Link> proven = SealWith(std::move(step->seals), std::move(pending.link));
+  proven->SetMaxMessage(kMaxMessage);
+  proven_(pending.handshake.registration(), std::move(proven));
 }
 
 void Acceptor::Refuse(Link* link, const Status& why) {

@@ -1,10 +1,10 @@
 // Accepted connections on their way to be trusted.
 //
 // Holds a bounded number of connections that have not proved the key yet, each for a bounded time,
-// and hands over those that have. When there is no room for another, the address that has most of
-// them loses its oldest connection, so that a crowd of strangers keeps out nobody but itself. A
-// connection that fails is closed; the log gets one line a second at most, so a port scanner costs
-// neither memory, descriptors nor log.
+// and hands over those that have, as links that seal unless the peer is of the release before. When
+// there is no room for another, the address that has most of them loses its oldest connection, so
+// that a crowd of strangers keeps out nobody but itself. A connection that fails is closed; the log
+// gets one line a second at most, so a port scanner costs neither memory, descriptors nor log.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -14,6 +14,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 #include "daemon/launch_message.h"
 #include "daemon/link/link.h"
@@ -31,9 +32,13 @@ class Acceptor {
   static constexpr size_t kMaxPending = 1024;
   static constexpr Nanos kPatience = 5 * kSecond;
 
-  Acceptor(Loop& loop, const StepKey& key, Proven proven, size_t max_pending = kMaxPending);
+  // `channel`: whose connections these are, and what for.
+  Acceptor(Loop& loop, const StepKey& key, Channel channel, Proven proven,
+           size_t max_pending = kMaxPending);
   ~Acceptor();
 
+  // Where the port is known only once it takes connections.
+  void SetAddress(std::string address) { channel_.address = std::move(address); }
   void Take(std::unique_ptr<Link> link);
   size_t pending() const { return pending_.size(); }
 
@@ -56,6 +61,7 @@ class Acceptor {
 
   Loop& loop_;
   StepKey key_;
+  Channel channel_;
   Proven proven_;
   size_t max_pending_;
   std::unordered_map<Link*, Pending> pending_;

@@ -20,6 +20,10 @@ inline constexpr size_t kProofSize = 32;
 
 // kNonceSize random bytes.
 std::string MakeNonce();
+// The same, but for the last 8, which say which version of the protocol its maker speaks.
+std::string MakeMarkedNonce(uint32_t version);
+// What they say; 0: nothing, as those of version 6.
+uint32_t MarkedVersion(std::string_view nonce);
 // HMAC-SHA256(key, role | 0 | first | second | 0 | body).
 std::string Prove(const StepKey& key, std::string_view role, std::string_view first,
                   std::string_view second, std::string_view body);

@@ -2,7 +2,10 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "daemon/link/trust/auth.h"
+#include "daemon/link/trust/sealed_link.h"
 
 namespace sonde::tree {
 namespace {
@@ -11,57 +14,168 @@ Status Unexpected(uint8_t type) {
   return {Code::kCorrupt, fmt::format("message of type {} before the key was proved", type)};
 }
 
-bool Is(uint8_t type, Type wanted) { return type == static_cast<uint8_t>(wanted); }
+Status UnknownKey() { return {Code::kPermission, "the peer does not know the step's key"}; }
+
+// A peer that is spoken to in version 6 and has marked its nonce with a later one.
+Status CheckNotDowngraded(std::string_view nonce) {
+  const uint32_t version = MarkedVersion(nonce);
+  if (version < kSealingVersion) return {};
+  return {Code::kPermission,
+          fmt::format("somebody between us changes what we say: the peer speaks protocol {}, "
+                      "as we do, and is said to speak {}",
+                      version, kEarlierVersion)};
+}
+
+std::string NameOf(const Channel& channel) {
+  const std::string who =
+      channel.acceptor == kHeadIndex ? "the head" : fmt::format("node {}", channel.acceptor);
+  return who + (channel.purpose == Channel::Purpose::kChild ? ", for children" : "");
+}
+
+HandshakeStep AnswerWith(Type type, std::string payload) {
+  return {HandshakeStep::Answer{type, std::move(payload)}, std::nullopt};
+}
 
 }  // namespace
 
-ConnectingHandshake::ConnectingHandshake(const StepKey& key, const Registration& registration)
-    : key_(key), registration_(Encode(registration)), nonce_(MakeNonce()) {}
+// --- The connecting side ---
+
+ConnectingHandshake::ConnectingHandshake(const StepKey& key, Channel channel,
+                                         const Registration& registration)
+    : key_(key),
+      channel_(std::move(channel)),
+      registration_(Encode(registration)),
+      nonce_(MakeMarkedNonce(kProtocolVersion)) {}
 
 std::string ConnectingHandshake::Hello() const {
   return Encode(tree::Hello{kProtocolVersion, nonce_});
 }
 
-Result<std::string> ConnectingHandshake::OnMessage(uint8_t type, std::string_view payload) const {
-  if (!Is(type, Type::kChallenge)) return Unexpected(type);
+Result<HandshakeStep> ConnectingHandshake::OnMessage(uint8_t type, std::string_view payload) const {
+  switch (static_cast<Type>(type)) {
+    case Type::kOffer:
+      return OnOffer(payload);
+    case Type::kChallenge:
+      return OnChallenge(payload);
+    default:
+      return Unexpected(type);
+  }
+}
+
+Result<HandshakeStep> ConnectingHandshake::OnChallenge(std::string_view payload) const {
   Challenge challenge;
   SONDE_RETURN_IF_ERROR(Decode(payload, challenge));
   if (challenge.nonce.size() != kNonceSize ||
       !SameBytes(challenge.proof, Prove(key_, "accept", nonce_, challenge.nonce, ""))) {
-    return Status(Code::kPermission, "the peer does not know the step's key");
+    return UnknownKey();
   }
-  return Encode(
-      Proof{Prove(key_, "connect", challenge.nonce, nonce_, registration_), registration_});
+  SONDE_RETURN_IF_ERROR(CheckNotDowngraded(challenge.nonce));
+  const std::string proof = Prove(key_, "connect", challenge.nonce, nonce_, registration_);
+  return AnswerWith(Type::kProof, Encode(Proof{proof, registration_}));
 }
 
-AcceptingHandshake::AcceptingHandshake(const StepKey& key) : key_(key), nonce_(MakeNonce()) {}
+Result<HandshakeStep> ConnectingHandshake::OnOffer(std::string_view payload) const {
+  Handshaken said{kProtocolVersion, nonce_, {}, channel_.address};
+  Offer& offer = said.offer;
+  SONDE_RETURN_IF_ERROR(Decode(payload, offer));
+  if (offer.version != kSealingVersion || offer.nonce.size() != kNonceSize ||
+      !SameBytes(offer.proof, ProveOffer(key_, said))) {
+    return UnknownKey();
+  }
+  const Channel theirs{static_cast<Channel::Purpose>(offer.purpose), offer.acceptor, {}};
+  if (theirs.purpose != channel_.purpose || theirs.acceptor != channel_.acceptor) {
+    return Status(Code::kPermission, fmt::format("somebody leads us elsewhere: we asked for {}, "
+                                                 "and {} answers",
+                                                 NameOf(channel_), NameOf(theirs)));
+  }
+  const Cipher cipher = ChooseCipher(offer.ciphers);
+  LinkSeals seals = DeriveSeals(key_, said, cipher, Side::kConnecting);
+  Entry entry{static_cast<uint32_t>(cipher), std::string(registration_.size() + kSealOverhead, 0)};
+  seals.send.Seal(static_cast<uint8_t>(Type::kProof), registration_, entry.sealed.data());
+  seals.send.Next();
+  HandshakeStep step = AnswerWith(Type::kEntry, Encode(entry));
+  step.seals = std::move(seals);
+  return step;
+}
 
-Result<std::string> AcceptingHandshake::OnMessage(uint8_t type, std::string_view payload) {
-  if (state_ == State::kHello && Is(type, Type::kHello)) {
-    Hello hello;
-    SONDE_RETURN_IF_ERROR(Decode(payload, hello));
-    if (hello.version < kProtocolVersion || hello.nonce.size() != kNonceSize) {
-      return Status(Code::kUnsupported,
-                    fmt::format("the peer speaks protocol {}, we speak {}; install releases of "
-                                "Sonde on all nodes that follow each other",
-                                hello.version, kProtocolVersion));
-    }
-    peer_nonce_ = hello.nonce;
-    state_ = State::kProof;
-    return Encode(Challenge{nonce_, Prove(key_, "accept", peer_nonce_, nonce_, "")});
-  }
-  if (state_ == State::kProof && Is(type, Type::kProof)) {
-    Proof proof;
-    SONDE_RETURN_IF_ERROR(Decode(payload, proof));
-    const std::string expected = Prove(key_, "connect", nonce_, peer_nonce_, proof.registration);
-    if (!SameBytes(proof.proof, expected)) {
-      return Status(Code::kPermission, "the peer does not know the step's key");
-    }
-    SONDE_RETURN_IF_ERROR(Decode(proof.registration, registration_));
-    state_ = State::kProven;
-    return std::string();
-  }
+// --- The accepting side ---
+
+AcceptingHandshake::AcceptingHandshake(const StepKey& key, Channel channel)
+    : key_(key), channel_(std::move(channel)) {}
+
+Result<HandshakeStep> AcceptingHandshake::OnMessage(uint8_t type, std::string_view payload) {
+  const auto is = [&](State state, Type wanted) {
+    return state_ == state && static_cast<Type>(type) == wanted;
+  };
+  if (is(State::kHello, Type::kHello)) return OnHello(payload);
+  if (is(State::kEntry, Type::kEntry)) return OnEntry(payload);
+  if (is(State::kProof, Type::kProof)) return OnProof(payload);
   return Unexpected(type);
+}
+
+Result<HandshakeStep> AcceptingHandshake::OnHello(std::string_view payload) {
+  Hello hello;
+  SONDE_RETURN_IF_ERROR(Decode(payload, hello));
+  if (hello.version < kEarlierVersion || hello.nonce.size() != kNonceSize) {
+    return Status(Code::kUnsupported,
+                  fmt::format("the peer speaks protocol {}, we speak {}; install releases of "
+                              "Sonde on all nodes that follow each other",
+                              hello.version, kProtocolVersion));
+  }
+  said_.hello_version = hello.version;
+  said_.connecting_nonce = hello.nonce;
+  said_.address = channel_.address;
+  Offer& offer = said_.offer;
+  offer.nonce = MakeMarkedNonce(kProtocolVersion);
+  if (hello.version < kSealingVersion) {
+    SONDE_RETURN_IF_ERROR(CheckNotDowngraded(hello.nonce));
+    state_ = State::kProof;
+    const std::string proof = Prove(key_, "accept", hello.nonce, offer.nonce, "");
+    return AnswerWith(Type::kChallenge, Encode(Challenge{offer.nonce, proof}));
+  }
+  state_ = State::kEntry;
+  offer.version = kSealingVersion;
+  offer.acceptor = channel_.acceptor;
+  offer.purpose = static_cast<uint32_t>(channel_.purpose);
+  offer.ciphers = PreferredCipherList();
+  offer.proof = ProveOffer(key_, said_);
+  return AnswerWith(Type::kOffer, Encode(offer));
+}
+
+Result<HandshakeStep> AcceptingHandshake::OnEntry(std::string_view payload) {
+  Entry entry;
+  SONDE_RETURN_IF_ERROR(Decode(payload, entry));
+  if (!KnowsCipher(entry.cipher)) {
+    return Status(Code::kUnsupported, fmt::format("the peer seals with cipher {}", entry.cipher));
+  }
+  HandshakeStep step;
+  step.seals = DeriveSeals(key_, said_, static_cast<Cipher>(entry.cipher), Side::kAccepting);
+  std::string room(entry.sealed.size(), '\0');
+  const auto opened = step.seals->receive.Open(entry.sealed, room.data());
+  if (!opened || static_cast<Type>(opened->type) != Type::kProof) return UnknownKey();
+  SONDE_RETURN_IF_ERROR(Believe(opened->payload));
+  return step;
+}
+
+Result<HandshakeStep> AcceptingHandshake::OnProof(std::string_view payload) {
+  Proof proof;
+  SONDE_RETURN_IF_ERROR(Decode(payload, proof));
+  const std::string expected =
+      Prove(key_, "connect", said_.offer.nonce, said_.connecting_nonce, proof.registration);
+  if (!SameBytes(proof.proof, expected)) return UnknownKey();
+  SONDE_RETURN_IF_ERROR(Believe(proof.registration));
+  return HandshakeStep();
+}
+
+Status AcceptingHandshake::Believe(std::string_view registration) {
+  SONDE_RETURN_IF_ERROR(Decode(registration, registration_));
+  state_ = State::kProven;
+  return {};
+}
+
+std::unique_ptr<Link> SealWith(std::optional<LinkSeals> seals, std::unique_ptr<Link> link) {
+  if (!seals) return link;
+  return std::make_unique<SealedLink>(std::move(link), *std::move(seals));
 }
 
 }  // namespace sonde::tree

@@ -47,19 +47,23 @@ Status HeadLink::Open(const tree::Place& place) {
   link_->SetHandler(
       {.message = [this](uint8_t type, std::string_view payload) { OnHandshake(type, payload); },
        .closed = [this](const Status& why) { OnClosed(why); }});
-  handshake_ = std::make_unique<tree::ConnectingHandshake>(key_, owner_.registration());
+  handshake_ = std::make_unique<tree::ConnectingHandshake>(
+      key_, tree::Channel{tree::Channel::Purpose::kControl, place.index, ""},
+      owner_.registration());
   tree::Send(*link_, Type::kHello, handshake_->Hello());
   return {};
 }
 
 void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
   heard_ = true;
-  const Result<std::string> proof = handshake_->OnMessage(type, payload);
-  if (!proof.ok()) return OnClosed(proof.status());
+  Result<tree::HandshakeStep> step = handshake_->OnMessage(type, payload);
+  if (!step.ok()) return OnClosed(step.status());
   local_host_ = tree::HostText(socket_->local_address());
-  tree::Send(*link_, Type::kProof, *proof);
+  tree::Send(*link_, step->answer->type, step->answer->payload);
   proof_sent_ = Clock::System().Monotonic();
   handshake_.reset();
+  link_ = tree::SealWith(std::move(step->seals), std::move(link_));
+  link_->SetMaxMessage(tree::kMaxMessage);
   link_->SetHandler({.message = [this](uint8_t t, std::string_view p) { OnMessage(t, p); },
                      .closed = [this](const Status& why) { OnClosed(why); }});
 }

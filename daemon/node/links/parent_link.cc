@@ -25,26 +25,35 @@ void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent
   link_ = *std::move(link);
   index_ = parent.index;
   link_->SetMaxMessage(tree::kMaxMessage);
-  handshake_ = std::make_unique<tree::ConnectingHandshake>(key_, owner_.registration());
+  handshake_ = std::make_unique<tree::ConnectingHandshake>(
+      key_, tree::Channel{tree::Channel::Purpose::kChild, parent.index, parent.address},
+      owner_.registration());
+  Listen();
+  Send(*link_, Type::kHello, handshake_->Hello());
+}
+
+void ParentLink::Listen() {
   link_->SetHandler({.message = [this](uint8_t type, std::string_view p) { OnMessage(type, p); },
                      .closed =
                          [this](const Status& why) {
                            log::Info("link to the parent lost: {}", why.message());
                            Leave();
                          }});
-  Send(*link_, Type::kHello, handshake_->Hello());
 }
 
 void ParentLink::OnMessage(uint8_t type, std::string_view payload) {
   heard_ = Clock::System().Monotonic();
   if (handshake_ == nullptr) return owner_.OnUplinkMessage(static_cast<Type>(type), payload);
-  const Result<std::string> proof = handshake_->OnMessage(type, payload);
-  if (!proof.ok()) {
-    owner_.Note(std::string(proof.status().message()));
+  Result<tree::HandshakeStep> step = handshake_->OnMessage(type, payload);
+  if (!step.ok()) {
+    owner_.Note(std::string(step.status().message()));
     return Leave();
   }
-  Send(*link_, Type::kProof, *proof);
+  Send(*link_, step->answer->type, step->answer->payload);
   handshake_.reset();
+  link_ = tree::SealWith(std::move(step->seals), std::move(link_));
+  link_->SetMaxMessage(tree::kMaxMessage);
+  Listen();
   log::Info("data goes to {} at {}",
             index_ == tree::kHeadIndex ? "the head" : fmt::format("node {}", index_),
             link_->peer());

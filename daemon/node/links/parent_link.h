@@ -67,6 +67,7 @@ class ParentLink {
   uint64_t bytes_sent() const { return sent_before_ + (link_ ? link_->bytes_sent() : 0); }
 
  private:
+  void Listen();
   void OnMessage(uint8_t type, std::string_view payload);
   bool LetGo();
 

@@ -32,7 +32,7 @@ Result<uint16_t> Standby::Listen(const std::string& host) {
   return port_ = tree::PortOf(tree::LocalAddress(listener_.get()));
 }
 
-Status Standby::Act(Nanos start, Nanos ahead) {
+Status Standby::Act(Nanos start, Nanos ahead, uint32_t place) {
   if (!listener_) return {Code::kInvalid, "be acting head: nothing listens"};
   const UniqueFd listener = std::move(listener_);
   int ends[2];
@@ -42,9 +42,10 @@ Status Standby::Act(Nanos start, Nanos ahead) {
   lifeline_ = UniqueFd(ends[0]);
   const UniqueFd theirs(ends[1]);
   // Later lines win.
-  const std::string packet = std::string(1, launch::kLaunch) + launch_.text +
-                             fmt::format("\n{}=head\n{}={}\n{}={}\n", launch::key::kRole,
-                                         launch::key::kStart, start, launch::key::kAhead, ahead);
+  const std::string packet =
+      std::string(1, launch::kLaunch) + launch_.text +
+      fmt::format("\n{}=head\n{}={}\n{}={}\n{}={}\n", launch::key::kRole, launch::key::kStart,
+                  start, launch::key::kAhead, ahead, launch::key::kPlace, place);
   if (send(lifeline_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
     return SystemError("send the launch message");
   }

@@ -36,8 +36,9 @@ class Standby {
   Result<uint16_t> Listen(const std::string& host);
   // Starts the acting head of a step that began at `start`. Once for each Listen. An acting head
   // started before is given up by all nodes, and killed if it has not died.
-  // `ahead`: what the step's time is ahead of this machine's wall clock.
-  Status Act(Nanos start, Nanos ahead = 0);
+  // `ahead`: what the step's time is ahead of this machine's wall clock. `place`: this node's
+  // index.
+  Status Act(Nanos start, Nanos ahead, uint32_t place);
 
   // This node's tasks are done: nobody needs to wait here any more, and an acting head seals the
   // profile, or leaves the other nodes to the next one (Head::Finish). `left` is called once it is

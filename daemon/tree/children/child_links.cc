@@ -22,10 +22,10 @@ void ChildLinks::MakeRoom(size_t children, FabricOptions& options) {
   options.max_links = children + 8 + 2 * MostUnproven(children);
 }
 
-Result<std::string> ChildLinks::Listen(Fabric& fabric, size_t children) {
+Result<std::string> ChildLinks::Listen(Fabric& fabric, uint32_t index, size_t children) {
   if (acceptor_ != nullptr) return address_;
   acceptor_ = std::make_unique<Acceptor>(
-      loop_, key_,
+      loop_, key_, Channel{Channel::Purpose::kChild, index, ""},
       [this](const Registration& who, std::unique_ptr<Link> link) {
         OnProven(who, std::move(link));
       },
@@ -33,6 +33,7 @@ Result<std::string> ChildLinks::Listen(Fabric& fabric, size_t children) {
   fabric_ = &fabric;
   address_ =
       fabric.Listen([this](std::unique_ptr<Link> link) { acceptor_->Take(std::move(link)); });
+  if (address_.ok()) acceptor_->SetAddress(*address_);
   return address_;
 }
 
@@ -41,7 +42,12 @@ void ChildLinks::OnProven(const Registration& who, std::unique_ptr<Link> link) {
   raw->SetHandler(
       {.message = [this, raw](uint8_t type,
                               std::string_view payload) { OnMessage(*raw, type, payload); },
-       .closed = [this, raw](const Status&) { Drop(*raw); }});
+       .closed =
+           [this, raw](const Status& why) {
+             // Somebody on the way, or a defect: a link that is only lost is nothing to tell of.
+             if (why.code() == Code::kCorrupt) log::Warning("child {}", why.message());
+             Drop(*raw);
+           }});
   children_.Add(*raw, who.index);
   links_.emplace(raw, std::move(link));
 }

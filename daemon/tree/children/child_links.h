@@ -44,7 +44,8 @@ class ChildLinks {
   ~ChildLinks();
 
   // The address for that many children, or why there is none; the same again when called again.
-  Result<std::string> Listen(Fabric& fabric, size_t children);
+  // `index`: of this node, or kHeadIndex.
+  Result<std::string> Listen(Fabric& fabric, uint32_t index, size_t children);
 
   // After what a child has sent over a link that is not one of these.
   void Watch();

@@ -1,0 +1,46 @@
+// The keys of one connection, and what they are bound to.
+//
+// Both sides derive them from the step's key, with HKDF-SHA256 (RFC 5869), and from all that they
+// have said and believe about the connection. Whoever changes a byte of that, or leads a connection
+// to another daemon or another of its ports, leaves the two sides with different keys.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "daemon/launch_message.h"
+#include "daemon/link/trust/seal.h"
+#include "daemon/message/message.h"
+
+namespace sonde::tree {
+
+// What a connection is for, and whose port it goes to, as each side believes.
+struct Channel {
+  // On the wire: never reuse a number.
+  enum class Purpose : uint32_t {
+    kControl = 1,  // a node's connection to the head
+    kChild = 2,    // a child's link to its parent
+  };
+  Purpose purpose = Purpose::kControl;
+  uint32_t acceptor = kHeadIndex;  // index of the node that accepts, or on which an acting head is
+  std::string address;             // of the port, as the acceptor gave it; "": it is told to nobody
+};
+
+// What is said before there are keys, and the channel.
+struct Handshaken {
+  uint32_t hello_version = 0;  // that the connecting side says it speaks
+  std::string connecting_nonce;
+  Offer offer;
+  std::string address;
+};
+
+// The accepting side's proof in its offer.
+std::string ProveOffer(const StepKey& key, const Handshaken& said);
+
+enum class Side : uint8_t { kConnecting, kAccepting };
+LinkSeals DeriveSeals(const StepKey& key, const Handshaken& said, Cipher cipher, Side side);
+
+}  // namespace sonde::tree

@@ -1,0 +1,66 @@
+// Messages sealed in the order in which they are sent, one direction of a link.
+//
+//   sealed message: type, 1 byte, and payload, encrypted | tag, 16 bytes
+//
+// The nonce is the message's number, which both sides count and nobody sends: a message that is
+// changed, left out, repeated, taken from the other direction or put elsewhere is not opened.
+//
+// Thread safety: none; one thread at a time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "daemon/link/trust/aead.h"
+
+namespace sonde::tree {
+
+// What a message is longer when it is sealed.
+inline constexpr size_t kSealOverhead = 1 + kTagSize;
+
+struct SealKey {
+  AeadKey key{};
+  AeadNonce start{};  // the nonce of message 0; that of others is this XOR their number
+};
+
+class SealedStream {
+ public:
+  // So many messages under one key, which keeps AES-GCM far from where it begins to leak. At ten
+  // messages a second that is 13 years.
+  static constexpr uint64_t kMaxMessages = uint64_t{1} << 32;
+
+  // `number`: of the first message.
+  SealedStream(Cipher cipher, const SealKey& key, uint64_t number = 0);
+
+  bool used_up() const { return number_ >= kMaxMessages; }
+  // Writes payload.size() + kSealOverhead bytes to `out`. The message has a number once it is on
+  // its way: Next is to be called before another is sealed, unless no byte of it has left this
+  // process.
+  void Seal(uint8_t type, std::string_view payload, char* out);
+  void Next() { ++number_; }
+
+  struct Message {
+    uint8_t type;
+    std::string_view payload;  // in the caller's room
+  };
+  // `room` has sealed.size() bytes. Nothing if this is not the next message.
+  std::optional<Message> Open(std::string_view sealed, char* room);
+
+ private:
+  AeadNonce Nonce() const;
+
+  std::unique_ptr<Aead> aead_;
+  AeadNonce start_;
+  uint64_t number_;
+};
+
+// Of both directions, as one side has them.
+struct LinkSeals {
+  SealedStream send;
+  SealedStream receive;
+};
+
+}  // namespace sonde::tree

@@ -1,0 +1,380 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "daemon/link/trust/auth.h"
+#include "daemon/link/trust/handshake.h"
+
+namespace sonde::tree {
+namespace {
+
+using testing::HasSubstr;
+using testing::Not;
+using Purpose = Channel::Purpose;
+
+StepKey KeyOf(unsigned char fill) {
+  StepKey key;
+  key.fill(fill);
+  return key;
+}
+
+Registration Node3() {
+  return {.job = "12", .step = "0", .node_id = 3, .nodes = 4, .tasks = 2, .host = "host-of-node-3"};
+}
+
+const Channel kParent{Purpose::kChild, 5, "tcp:127.0.0.1:60000"};
+
+constexpr auto kHello = static_cast<uint8_t>(Type::kHello);
+constexpr auto kChallenge = static_cast<uint8_t>(Type::kChallenge);
+constexpr auto kProof = static_cast<uint8_t>(Type::kProof);
+
+struct Said {
+  uint8_t type;
+  std::string payload;
+};
+
+// What becomes of a connection between the two when `middle` has its hands on each message.
+struct Meeting {
+  using Middle = std::function<void(int number, Said& said)>;
+
+  Meeting(const Channel& wanted, const Channel& found, const Middle& middle = nullptr)
+      : connecting(KeyOf(1), wanted, Node3()), accepting(KeyOf(1), found) {
+    Run(middle);
+  }
+  void Run(const Middle& middle) {
+    Said hello{kHello, connecting.Hello()};
+    if (middle) middle(0, hello);
+    Result<HandshakeStep> offered = accepting.OnMessage(hello.type, hello.payload);
+    if (!offered.ok()) return Fail(offered.status());
+    Said offer{static_cast<uint8_t>(offered->answer->type), offered->answer->payload};
+    if (middle) middle(1, offer);
+    Result<HandshakeStep> entered = connecting.OnMessage(offer.type, offer.payload);
+    if (!entered.ok()) return Fail(entered.status());
+    connecting_seals = std::move(entered->seals);
+    Said entry{static_cast<uint8_t>(entered->answer->type), entered->answer->payload};
+    if (middle) middle(2, entry);
+    Result<HandshakeStep> proven = accepting.OnMessage(entry.type, entry.payload);
+    if (!proven.ok()) return Fail(proven.status());
+    accepting_seals = std::move(proven->seals);
+  }
+  void Fail(const Status& status) {
+    code = status.code();
+    why = status.message();
+  }
+
+  ConnectingHandshake connecting;
+  AcceptingHandshake accepting;
+  std::optional<LinkSeals> connecting_seals;
+  std::optional<LinkSeals> accepting_seals;
+  Code code = Code::kOk;
+  std::string why;
+};
+
+bool Reaches(SealedStream& from, SealedStream& to) {
+  std::string sealed(5 + kSealOverhead, '\0');
+  from.Seal(21, "frame", sealed.data());
+  from.Next();
+  std::string room(sealed.size(), '\0');
+  const auto message = to.Open(sealed, room.data());
+  return message && message->type == 21 && message->payload == "frame";
+}
+
+TEST(Handshake, BothSidesProveTheKeyAndSealFromThenOn) {
+  Meeting meeting(kParent, kParent);
+  EXPECT_EQ(meeting.why, "");
+  ASSERT_TRUE(meeting.accepting.proven());
+  EXPECT_EQ(meeting.accepting.registration().host, "host-of-node-3");
+  EXPECT_EQ(meeting.accepting.registration().node_id, 3u);
+  ASSERT_TRUE(meeting.connecting_seals && meeting.accepting_seals);
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_TRUE(Reaches(meeting.connecting_seals->send, meeting.accepting_seals->receive));
+    EXPECT_TRUE(Reaches(meeting.accepting_seals->send, meeting.connecting_seals->receive));
+  }
+  // What comes back from where it was sent to is not opened.
+  EXPECT_FALSE(Reaches(meeting.connecting_seals->send, meeting.connecting_seals->receive));
+}
+
+TEST(Handshake, NobodyOnTheWaySeesWhoConnects) {
+  std::string all;
+  const Meeting meeting(kParent, kParent, [&](int, const Said& said) { all += said.payload; });
+  ASSERT_TRUE(meeting.accepting.proven());
+  EXPECT_THAT(all, Not(HasSubstr("host-of")));
+}
+
+TEST(Handshake, EveryConnectionHasKeysOfItsOwn) {
+  Meeting one(kParent, kParent);
+  Meeting other(kParent, kParent);
+  EXPECT_FALSE(Reaches(one.connecting_seals->send, other.accepting_seals->receive));
+}
+
+TEST(Handshake, AWrongKeyIsRefusedByEitherSide) {
+  const ConnectingHandshake node(KeyOf(1), kParent, Node3());
+  AcceptingHandshake wrong(KeyOf(2), kParent);
+  const auto offer = wrong.OnMessage(kHello, node.Hello());
+  ASSERT_TRUE(offer.ok());
+  const auto refused = node.OnMessage(static_cast<uint8_t>(Type::kOffer), offer->answer->payload);
+  EXPECT_EQ(refused.status().code(), Code::kPermission);
+
+  // A stranger has nothing that it can seal with, whatever it is told.
+  AcceptingHandshake head(KeyOf(1), kParent);
+  ASSERT_TRUE(head.OnMessage(kHello, Encode(Hello{kProtocolVersion, MakeNonce()})).ok());
+  const Entry guess{1, std::string(100, 'x')};
+  EXPECT_EQ(head.OnMessage(static_cast<uint8_t>(Type::kEntry), Encode(guess)).status().code(),
+            Code::kPermission);
+  EXPECT_FALSE(head.proven());
+}
+
+TEST(Handshake, AnEntryIsGoodForOneConnection) {
+  std::string entry;
+  const Meeting meeting(kParent, kParent, [&](int number, const Said& said) {
+    if (number == 2) entry = said.payload;
+  });
+  AcceptingHandshake again(KeyOf(1), kParent);
+  ASSERT_TRUE(again.OnMessage(kHello, meeting.connecting.Hello()).ok());
+  EXPECT_FALSE(again.OnMessage(static_cast<uint8_t>(Type::kEntry), entry).ok());
+  EXPECT_FALSE(again.proven());
+}
+
+// Whoever leads a connection elsewhere knows no key, but may choose where it ends.
+TEST(Handshake, AConnectionThatIsLedElsewhereFails) {
+  Channel other = kParent;
+  other.acceptor = 7;
+  Meeting node(kParent, other);
+  EXPECT_EQ(node.code, Code::kPermission);
+  EXPECT_THAT(node.why, HasSubstr("we asked for node 5, for children, and node 7"));
+  EXPECT_FALSE(node.accepting.proven());
+
+  other = kParent;
+  other.purpose = Purpose::kControl;
+  EXPECT_EQ(Meeting(kParent, other).code, Code::kPermission);
+  other = kParent;
+  other.address = "tcp:127.0.0.1:60001";
+  EXPECT_EQ(Meeting(kParent, other).code, Code::kPermission);
+  const Channel head{Purpose::kControl, kHeadIndex, ""};
+  const Channel acting{Purpose::kControl, 2, ""};
+  EXPECT_THAT(Meeting(head, acting).why, HasSubstr("we asked for the head, and node 2"));
+}
+
+TEST(Handshake, NoChangedBitGetsThrough) {
+  size_t changed = 0;
+  for (int number = 0; number < 3; ++number) {
+    size_t size = 1;
+    for (size_t at = 0; at < size; ++at) {
+      for (int bit = 0; bit < 8; ++bit) {
+        const Meeting meeting(kParent, kParent, [&](int n, Said& said) {
+          if (n != number) return;
+          size = said.payload.size() + 1;  // and the type
+          char* const byte = at == 0 ? reinterpret_cast<char*>(&said.type) : &said.payload[at - 1];
+          *byte = static_cast<char>(*byte ^ (1 << bit));
+          ++changed;
+        });
+        EXPECT_FALSE(meeting.accepting.proven())
+            << "bit " << bit << " of byte " << at << " of message " << number;
+      }
+    }
+  }
+  EXPECT_GT(changed, 1000u);
+}
+
+// --- Version 6 ---
+
+// A daemon of the release before, on the accepting side.
+std::string EarlierChallenge(const std::string& hello_bytes) {
+  Hello hello;
+  EXPECT_TRUE(Decode(hello_bytes, hello).ok());
+  const std::string nonce = MakeNonce();
+  return Encode(Challenge{nonce, Prove(KeyOf(1), "accept", hello.nonce, nonce, "")});
+}
+
+TEST(Handshake, WithTheReleaseBeforeItIsAsBefore) {
+  const ConnectingHandshake node(KeyOf(1), kParent, Node3());
+  const auto step = node.OnMessage(kChallenge, EarlierChallenge(node.Hello()));
+  ASSERT_TRUE(step.ok()) << step.status().message();
+  EXPECT_EQ(step->answer->type, Type::kProof);
+  EXPECT_FALSE(step->seals);
+
+  AcceptingHandshake head(KeyOf(1), kParent);
+  const std::string nonce = MakeNonce();
+  const auto answered = head.OnMessage(kHello, Encode(Hello{6, nonce}));
+  ASSERT_TRUE(answered.ok());
+  ASSERT_EQ(answered->answer->type, Type::kChallenge);
+  Challenge challenge;
+  ASSERT_TRUE(Decode(answered->answer->payload, challenge).ok());
+  EXPECT_EQ(challenge.proof, Prove(KeyOf(1), "accept", nonce, challenge.nonce, ""));
+  const std::string registration = Encode(Node3());
+  const std::string proof = Prove(KeyOf(1), "connect", challenge.nonce, nonce, registration);
+  // Without the key it can only guess, or send the head's own proof back.
+  AcceptingHandshake other = head;
+  EXPECT_EQ(other.OnMessage(kProof, Encode(Proof{challenge.proof, registration})).status().code(),
+            Code::kPermission);
+  const auto proven = head.OnMessage(kProof, Encode(Proof{proof, registration}));
+  ASSERT_TRUE(proven.ok());
+  EXPECT_TRUE(head.proven());
+  EXPECT_FALSE(proven->seals);
+  EXPECT_EQ(head.registration().host, "host-of-node-3");
+}
+
+// Somebody between two daemons of today tells each that the other one is of the release before.
+TEST(Handshake, NobodyMakesTwoOfUsSpeakAnEarlierVersion) {
+  const Meeting told(kParent, kParent, [](int number, Said& said) {
+    Hello hello;
+    if (number != 0 || !Decode(said.payload, hello).ok()) return;
+    hello.version = 6;
+    said.payload = Encode(hello);
+  });
+  EXPECT_EQ(told.code, Code::kPermission);
+  EXPECT_THAT(told.why, HasSubstr("somebody between us"));
+
+  // The mark taken out of what is said, the proof is of something else.
+  const Meeting unmarked(kParent, kParent, [](int number, Said& said) {
+    if (number == 0) said.payload = Encode(Hello{6, MakeNonce()});
+  });
+  EXPECT_EQ(unmarked.code, Code::kPermission);
+  EXPECT_THAT(unmarked.why, HasSubstr("does not know the step's key"));
+  EXPECT_FALSE(unmarked.accepting.proven());
+}
+
+// As if the accepting side had not looked: the connecting side looks as well.
+TEST(Handshake, AMarkedChallengeIsRefused) {
+  const ConnectingHandshake node(KeyOf(1), kParent, Node3());
+  Hello hello;
+  ASSERT_TRUE(Decode(node.Hello(), hello).ok());
+  const std::string nonce = MakeMarkedNonce(7);
+  const Challenge challenge{nonce, Prove(KeyOf(1), "accept", hello.nonce, nonce, "")};
+  const auto step = node.OnMessage(kChallenge, Encode(challenge));
+  EXPECT_EQ(step.status().code(), Code::kPermission);
+  EXPECT_THAT(std::string(step.status().message()), HasSubstr("somebody between us"));
+}
+
+TEST(Handshake, NothingElseIsTakenBeforeTheProof) {
+  for (const Type type : {Type::kFrame, Type::kSealed, Type::kProof, Type::kEntry, Type::kOffer}) {
+    AcceptingHandshake head(KeyOf(1), {});
+    EXPECT_EQ(head.OnMessage(static_cast<uint8_t>(type), "x").status().code(), Code::kCorrupt);
+  }
+}
+
+TEST(Handshake, AnEarlierVersionIsNamed) {
+  AcceptingHandshake head(KeyOf(1), {});
+  const auto answer = head.OnMessage(kHello, Encode(Hello{kEarlierVersion - 1, MakeNonce()}));
+  ASSERT_FALSE(answer.ok());
+  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("install releases"));
+}
+
+TEST(Handshake, APeerOfALaterVersionSpeaksOurs) {
+  AcceptingHandshake head(KeyOf(1), {});
+  const auto answer =
+      head.OnMessage(kHello, Encode(Hello{kProtocolVersion + 1, MakeMarkedNonce(8)}));
+  ASSERT_TRUE(answer.ok());
+  Offer offer;
+  ASSERT_TRUE(Decode(answer->answer->payload, offer).ok());
+  EXPECT_EQ(offer.version, kProtocolVersion);
+}
+
+TEST(Nonce, SaysWhichVersionItsMakerSpeaks) {
+  EXPECT_EQ(MarkedVersion(MakeMarkedNonce(7)), 7u);
+  EXPECT_EQ(MarkedVersion(MakeNonce()), 0u);
+  EXPECT_EQ(MarkedVersion("sonde v\7"), 0u) << "not of a nonce's length";
+  EXPECT_NE(MakeMarkedNonce(7), MakeMarkedNonce(7));
+}
+
+// --- As another implementation gives it: Python's hmac ---
+
+std::string Hex(std::string_view bytes) {
+  std::string hex;
+  for (const unsigned char c : bytes) {
+    hex += "0123456789abcdef"[c >> 4], hex += "0123456789abcdef"[c & 15];
+  }
+  return hex;
+}
+
+template <typename Array>
+Array ArrayOf(const std::string& hex) {
+  Array array;
+  for (size_t i = 0; i < array.size(); ++i) {
+    array[i] = static_cast<uint8_t>(std::stoi(hex.substr(2 * i, 2), nullptr, 16));
+  }
+  return array;
+}
+
+Handshaken Example() {
+  const Offer offer{7, std::string(32, 'a'), 5, 2, "\x01\x02", ""};
+  return {7, std::string(32, 'c'), offer, "tcp:127.0.0.1:60000"};
+}
+
+TEST(Proof, IsHmacSha256) {
+  // HMAC-SHA256 of "node", 0, "firstsecond", 0, "body".
+  EXPECT_EQ(Hex(Prove(KeyOf(0x0b), "node", "first", "second", "body")),
+            "6284ebeaaa731584f6aa66773d4951e699c570d056ef9b08c9b8bce79644d53c");
+  EXPECT_EQ(Hex(ProveOffer(KeyOf(1), Example())),
+            "24410d1efe40d0d0d75a71b54b09e7a0ce0466e2368b806a3247a50da7feaf06");
+}
+
+TEST(LinkKeys, AreOfHkdfSha256) {
+  struct Expected {
+    Cipher cipher;
+    const char* connecting_key;
+    const char* connecting_start;
+    const char* accepting_key;
+    const char* accepting_start;
+  };
+  constexpr Expected kExpected[] = {
+      {Cipher::kAes128Gcm, "d3efed8a967ab26c013214c53cee3f2e2a4f2697f083170ad3e9702802bdfc27",
+       "628d5c461898402115d56070",
+       "57c9df1909de914b702b8421d976e1163f2ebb00651a2faa86b2f4f6d38f16c6",
+       "8c514293b25b06a6c4e9fabd"},
+      {Cipher::kChaCha20Poly1305,
+       "eaef248589023dd7c4afed0e392a33847de5d825232c3dc2a1c16490b83cf73f",
+       "180da9a14a3e8740ab90c2c4",
+       "515790633c4940f32a50d0f0ab1c52ad4c01b48ff42428a58a4136b9827ea93d",
+       "9464e39f05515aeff5fdd810"}};
+  for (const Expected& e : kExpected) {
+    const SealKey connecting{ArrayOf<AeadKey>(e.connecting_key),
+                             ArrayOf<AeadNonce>(e.connecting_start)};
+    const SealKey accepting{ArrayOf<AeadKey>(e.accepting_key),
+                            ArrayOf<AeadNonce>(e.accepting_start)};
+    for (const Side side : {Side::kConnecting, Side::kAccepting}) {
+      LinkSeals seals = DeriveSeals(KeyOf(1), Example(), e.cipher, side);
+      const bool connects = side == Side::kConnecting;
+      SealedStream theirs(e.cipher, connects ? connecting : accepting);
+      EXPECT_TRUE(Reaches(seals.send, theirs));
+      SealedStream ours(e.cipher, connects ? accepting : connecting);
+      EXPECT_TRUE(Reaches(ours, seals.receive));
+    }
+  }
+}
+
+TEST(LinkKeys, AreBoundToAllThatWasSaid) {
+  LinkSeals seals = DeriveSeals(KeyOf(1), Example(), Cipher::kAes128Gcm, Side::kConnecting);
+  const std::function<void(Handshaken&)> kChanges[] = {
+      [](Handshaken& said) { said.hello_version = 8; },
+      [](Handshaken& said) { said.connecting_nonce[0] ^= 1; },
+      [](Handshaken& said) { said.offer.version = 8; },
+      [](Handshaken& said) { said.offer.nonce[31] ^= 1; },
+      [](Handshaken& said) { said.offer.acceptor = 7; },
+      [](Handshaken& said) { said.offer.purpose = 1; },
+      [](Handshaken& said) { said.offer.ciphers = "\x02\x01"; },
+      [](Handshaken& said) { said.address = "tcp:127.0.0.1:60001"; },
+  };
+  for (const auto& change : kChanges) {
+    Handshaken other = Example();
+    change(other);
+    LinkSeals theirs = DeriveSeals(KeyOf(1), other, Cipher::kAes128Gcm, Side::kAccepting);
+    EXPECT_FALSE(Reaches(seals.send, theirs.receive));
+    EXPECT_NE(ProveOffer(KeyOf(1), other), ProveOffer(KeyOf(1), Example()));
+    seals = DeriveSeals(KeyOf(1), Example(), Cipher::kAes128Gcm, Side::kConnecting);
+  }
+  LinkSeals others = DeriveSeals(KeyOf(2), Example(), Cipher::kAes128Gcm, Side::kAccepting);
+  EXPECT_FALSE(Reaches(seals.send, others.receive));
+}
+
+TEST(HttpToken, IsAnHmacOfTheKeyThatDoesNotShowIt) {
+  EXPECT_EQ(HttpToken(KeyOf(1)), "0db02060d3d6fad6672c92da77ce7f45");
+  EXPECT_NE(HttpToken(KeyOf(1)), HttpToken(KeyOf(2)));
+}
+
+}  // namespace
+}  // namespace sonde::tree
