@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "core/bytes.h"
 
@@ -186,14 +187,14 @@ SpreadColumns::SpreadColumns(const Schema& schema) {
   }
 }
 
-void FrameEncoder::Reset(const Schema& schema) {
+void FrameEncoder::Reset(const Schema& schema, NodeSet nodes) {
   last_.assign(schema.size(), Reduced());
   kept_.clear();
   if (schema.id() != schema_) columns_ = SpreadColumns(schema);
   schema_ = schema.id();
   last_spreads_.resize(columns_.size());
   for (QuantileSketch& spread : last_spreads_) spread.Clear();
-  nodes_.Clear();
+  nodes_ = std::move(nodes);
 }
 
 void FrameEncoder::Encode(const FrameInfo& header, const FrameValues& frame, std::string& out) {
@@ -285,12 +286,12 @@ Nanos TickOf(std::string_view bytes) {
   return r.Signed();
 }
 
-void FrameDecoder::Reset(const Schema& schema) {
+void FrameDecoder::Reset(const Schema& schema, NodeSet nodes) {
   frame_.values.assign(schema.size(), Reduced());
   columns_ = SpreadColumns(schema);
   frame_.spreads.resize(columns_.size());
   for (QuantileSketch& spread : frame_.spreads) spread.Clear();
-  frame_.nodes.Clear();
+  frame_.nodes = std::move(nodes);
   kept_.clear();
 }
 

@@ -87,8 +87,8 @@ class SpreadColumns {
 // Of one stream.
 class FrameEncoder {
  public:
-  // After kSchema was sent: forget what came before.
-  void Reset(const Schema& schema);
+  // After kSchema was sent: forget what came before. `nodes`: as if a frame of these had been sent.
+  void Reset(const Schema& schema, NodeSet nodes = {});
   // Appends the frame. `frame`: as many values as there are series.
   void Encode(const FrameInfo& header, const FrameValues& frame, std::string& out);
   // Since Reset, each value as it last was: what the decoder knows.
@@ -113,7 +113,8 @@ Nanos TickOf(std::string_view bytes);
 
 class FrameDecoder {
  public:
-  void Reset(const Schema& schema);
+  // As the encoder's.
+  void Reset(const Schema& schema, NodeSet nodes = {});
   size_t series() const { return frame_.values.size(); }
   // kCorrupt for anything an encoder could not have written; the link is to be closed then, since
   // the state is lost. The frame is valid until the next call.

@@ -10,7 +10,7 @@ void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema, const Fr
   Kept& kept = frames_.Push();
   kept.number = info.number;
   kept.tick = info.tick;
-  kept.samples = info.nodes.size();
+  kept.nodes = info.nodes;
   kept.stream = info.stream;
   kept.schema = schema;
   kept.schema_bytes = SchemaBytes(info.stream, schema);
@@ -19,9 +19,10 @@ void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema, const Fr
     buffers_.pop_back();
   }
   kept.bytes.clear();
-  encoder_.Reset(*schema);
+  encoder_.Reset(*schema, info.nodes);
   encoder_.Encode(info, values, kept.bytes);
-  bytes_ += kept.bytes.size();
+  kept.size = kept.bytes.size() + NodesBytes(info.stream, info.nodes);
+  bytes_ += kept.size;
   schema_bytes_ += kept.schema_bytes;
   newest_ = std::max(newest_, info.tick);
   MakeRoom(sent);
@@ -31,6 +32,14 @@ void FrameWindow::Add(const FrameInfo& info, const Schema::Ptr& schema, const Fr
 size_t FrameWindow::SchemaBytes(Stream stream, const Schema::Ptr& schema) {
   const uint64_t before = std::exchange(newest_schema_[static_cast<size_t>(stream)], schema->id());
   return before == 0 || before == schema->id() ? 0 : schema->text_bytes();
+}
+
+// Those of a stream are usually the same from frame to frame.
+size_t FrameWindow::NodesBytes(Stream stream, const NodeSet& nodes) {
+  NodeSet& newest = newest_nodes_[static_cast<size_t>(stream)];
+  if (nodes.ranges() <= 1 || nodes.SharesWith(newest)) return 0;
+  newest = nodes;
+  return nodes.bytes();
 }
 
 // `oldest`: the one that would go.
@@ -55,10 +64,10 @@ void FrameWindow::MakeRoom(uint64_t sent) {
     if (!IsTooMuch(frames_[oldest])) return;
     const uint64_t number = frames_[oldest].number;
     if (number > sent) {
-      Lose(frames_[oldest].samples);
+      Lose(frames_[oldest].nodes.size());
     } else {
       if (gone_.size() == kMaxFrames) gone_.PopFront();  // long ago: the head has it
-      gone_.Push() = {number, frames_[oldest].samples};
+      gone_.Push() = {number, frames_[oldest].nodes.size()};
     }
     if (oldest == 0) {
       PopFront();
@@ -69,9 +78,10 @@ void FrameWindow::MakeRoom(uint64_t sent) {
 }
 
 void FrameWindow::Free(Kept& kept) {
-  bytes_ -= kept.bytes.size();
+  bytes_ -= kept.size;
   schema_bytes_ -= kept.schema_bytes;
   kept.schema.reset();
+  kept.nodes.Clear();
   buffers_.push_back(std::move(kept.bytes));
 }
 
@@ -111,7 +121,7 @@ size_t FrameWindow::CountAfter(uint64_t number) const {
 
 size_t FrameWindow::BytesAfter(uint64_t number) const {
   size_t bytes = 0;
-  for (size_t i = FirstAfter(number); i < frames_.size(); ++i) bytes += frames_[i].bytes.size();
+  for (size_t i = FirstAfter(number); i < frames_.size(); ++i) bytes += frames_[i].size;
   return bytes;
 }
 
@@ -122,8 +132,8 @@ void FrameWindow::Thin(uint64_t number) {
     bool& goes = second[static_cast<size_t>(kept.stream)];
     goes = !goes;
     if (goes) return false;
+    Lose(kept.nodes.size());
     Free(kept);
-    Lose(kept.samples);
     return true;
   });
 }
@@ -134,7 +144,7 @@ void FrameWindow::Replay(
   const size_t first = frames_.CountWhile([&](const Kept& kept) { return kept.number < number; });
   for (size_t i = first; i < frames_.size(); ++i) {
     const Kept& kept = frames_[i];
-    decoder.Reset(*kept.schema);
+    decoder.Reset(*kept.schema, kept.nodes);
     const Result<const Frame*> frame = decoder.Decode(kept.bytes);
     if (frame.ok() && !f(**frame, kept.schema)) return;
   }

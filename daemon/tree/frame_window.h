@@ -66,14 +66,16 @@ class FrameWindow {
   struct Kept {
     uint64_t number = 0;
     Nanos tick = 0;
-    size_t samples = 0;
+    NodeSet nodes;  // which the bytes leave out: those of all frames share their memory
     Stream stream = Stream::kOwn;
     Schema::Ptr schema;
     size_t schema_bytes = 0;  // if the frame before of this stream had another one
     std::string bytes;
+    size_t size = 0;  // of these, and of the nodes if the frame before of this stream had others
   };
   size_t FirstAfter(uint64_t number) const;
   size_t SchemaBytes(Stream stream, const Schema::Ptr& schema);
+  size_t NodesBytes(Stream stream, const NodeSet& nodes);
   bool IsTooMuch(const Kept& oldest) const;
   void MakeRoom(uint64_t sent);
   void Lose(size_t samples);
@@ -83,6 +85,7 @@ class FrameWindow {
   Ring<Kept> frames_;
   std::vector<std::string> buffers_;  // of frames that are gone; the last serves next, so few grow
   std::array<uint64_t, kStreams> newest_schema_{};  // its id; 0: there was none
+  std::array<NodeSet, kStreams> newest_nodes_;
   size_t bytes_ = 0;
   size_t schema_bytes_ = 0;
   Nanos newest_ = 0;  // tick

@@ -32,6 +32,8 @@ class NodeSet {
   size_t size() const;
   // Of consecutive nodes.
   size_t ranges() const { return all().size(); }
+  // Memory beside the set itself.
+  size_t bytes() const { return many_ == nullptr ? 0 : many_->ranges.capacity() * sizeof(Range); }
   // The first one; of an empty set kMaxNodes.
   uint32_t first() const { return empty() ? kMaxNodes : all().front().first; }
   bool Has(uint32_t node) const;

@@ -5,6 +5,7 @@
 #include <nettle/memops.h>
 #include <string.h>
 
+#include "core/log.h"
 #include "daemon/link/trust/aes_gcm.h"
 
 namespace sonde::tree {
@@ -56,11 +57,32 @@ class ChaChaPoly final : public Aead {
   chacha_poly1305_ctx state_;
 };
 
+// Whether the fast code gives the bytes of nettle's here: each daemon tries it once, on a message
+// of whole batches and a rest.
+GcmCode TriedGcmCode() {
+  constexpr size_t kSize = 600;
+  constexpr AeadKey kKey{1, 2, 3};
+  constexpr AeadNonce kNonce{4, 5, 6};
+  const GcmCode code = BestGcmCode();
+  const std::unique_ptr<Aead> fast = MakeFastGcm(kKey, code);
+  if (fast == nullptr) return code;
+  uint8_t ours[kSize + kTagSize] = {7};
+  uint8_t nettles[kSize + kTagSize] = {7};
+  uint8_t opened[kSize];
+  fast->Seal(kNonce, ours, kSize);
+  NettleGcm(kKey).Seal(kNonce, nettles, kSize);
+  const bool same = memcmp(ours, nettles, sizeof ours) == 0 &&
+                    fast->Open(kNonce, nettles, kSize, opened) && opened[0] == 7;
+  if (!same) log::Warning("this machine's AES-GCM gives other bytes than nettle's, which is used");
+  return same ? code : GcmCode::kNone;
+}
+
 }  // namespace
 
 std::unique_ptr<Aead> MakeAead(Cipher cipher, const AeadKey& key) {
+  static const GcmCode code = TriedGcmCode();
   if (cipher == Cipher::kChaCha20Poly1305) return std::make_unique<ChaChaPoly>(key);
-  if (std::unique_ptr<Aead> fast = MakeFastGcm(key, BestGcmCode())) return fast;
+  if (std::unique_ptr<Aead> fast = MakeFastGcm(key, code)) return fast;
   return std::make_unique<NettleGcm>(key);
 }
 
