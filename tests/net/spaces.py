@@ -138,14 +138,31 @@ class Wires:
         words = {"drop": drop, "delay": delay, "jitter": jitter, "twice": twice}
         self._tell([source, destination, words])
 
+    def meddle(self, source, destination, **what):
+        """A man in the middle: `flip`, the share of packets with data of which a bit is changed;
+        `rewrite`, two hexadecimal texts, what is put in the place of what; `lead`, an address and a port
+        where connections end that go from `source` to `destination`."""
+        self._tell([source, destination, what])
+
+    def look_for(self, marker):
+        """In all that is carried from now on, as a text."""
+        self._ask(marker)
+
+    def seen(self):
+        """How often it was seen."""
+        return int(self._ask(""))
+
     def reset(self, seed=0):
         """All wires are good. `seed` decides from now on which packets are lost."""
         self._tell(seed)
 
     def _tell(self, words):
+        assert self._ask(words) == "done\n", "wire.py has ended"
+
+    def _ask(self, words):
         self._process.stdin.write(json.dumps(words) + "\n")
         self._process.stdin.flush()
-        assert self._process.stdout.readline() == "done\n", "wire.py has ended"
+        return self._process.stdout.readline()
 
     def close(self):
         self._process.stdin.close()

@@ -80,7 +80,11 @@ Result<HandshakeStep> ConnectingHandshake::OnOffer(std::string_view payload) con
   SONDE_RETURN_IF_ERROR(Decode(payload, offer));
   if (offer.version != kSealingVersion || offer.nonce.size() != kNonceSize ||
       !SameBytes(offer.proof, ProveOffer(key_, said))) {
-    return UnknownKey();
+    // The address is not said, so another one shows as another key.
+    return channel_.address.empty()
+               ? UnknownKey()
+               : Status(Code::kPermission,
+                        "the peer does not know the step's key, or is not whom we asked for");
   }
   const Channel theirs{static_cast<Channel::Purpose>(offer.purpose), offer.acceptor, {}};
   if (theirs.purpose != channel_.purpose || theirs.acceptor != channel_.acceptor) {
