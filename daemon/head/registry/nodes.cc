@@ -94,10 +94,18 @@ bool Nodes::IsUnknown(uint32_t index) const {
   return index < nodes_.size() ? record_.Host(index).empty() : index < registrations_.most();
 }
 
+// Values of a node may come to an acting head over others before the node itself comes.
+void Nodes::LimitNumbers() {
+  const size_t most = acting_ ? std::max(nodes_.size(), registrations_.most()) : nodes_.size();
+  rows_.children().LimitNodes(
+      static_cast<uint32_t>(std::min(most, static_cast<size_t>(tree::NodeSet::kMaxNodes))));
+}
+
 uint32_t Nodes::Add(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
   const bool back = who.index != tree::kHeadIndex;
   const uint32_t index = back ? who.index : NewNode(who);
   if (back) ComesBack(who);
+  LimitNumbers();
   rows_.coverage().OnRegistered(index, clock_.Now());
   control->SetHandler(
       {.message = [this, index](uint8_t type,
@@ -296,6 +304,7 @@ void Nodes::OnClosed(uint32_t index, const Status& why) {
   if (succession_ != nullptr) succession_->Remove(index);
   if (!node.gone) {
     log::Info("the connection of node {} is lost: {}", index, why.message());
+    if (why.code() == Code::kCorrupt) AddNodeNote(index, why.message());
     absences_.Add(index, std::string(why.message()), ending_ ? kAwayAtEndLimit : kAwayLimit);
   }
   owner_.CheckNodesDone();

@@ -120,6 +120,8 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   void OnOverdue(const std::vector<Absences::Overdue>& nodes) override;
 
   bool IsUnknown(uint32_t index) const;
+  // What is told of nodes with higher numbers than there are is not believed.
+  void LimitNumbers();
   uint32_t NewNode(const tree::Registration& who);
   void Learn(const tree::Registration& who);
   void ComesBack(const tree::Registration& who);

@@ -68,8 +68,10 @@ bool Parents::SendsTo(uint32_t node, uint32_t other) const {
 
 void Parents::OnWantParent(uint32_t index, std::string_view payload) {
   ByteReader r(payload);
-  const uint64_t failed = payload.empty() ? kHeadIndex : r.Varint();
+  uint64_t failed = payload.empty() ? kHeadIndex : r.Varint();
   if (failed > kHeadIndex) return;
+  // Of a parent that is not known here nothing is kept: an acting head may not know it yet.
+  if (failed >= nodes_.size()) failed = kHeadIndex;
   nodes_[index].asks = true;
   uint32_t parent = placement_.Parent(index);
   if (failed != kHeadIndex) {

@@ -54,6 +54,9 @@ class Children {
         frames_(merger, acknowledgements_, pace, owner, clock),
         moments_(keep) {}
 
+  // At the head: no node has this number or a higher one. Who says otherwise is not believed.
+  void LimitNodes(uint32_t limit) { frames_.LimitNodes(limit); }
+
   void Add(Link& link, uint32_t index);
   // The link is gone, the child goes on over another, or is lost.
   void Remove(Link& link);

@@ -92,6 +92,11 @@ class FrameIntake {
         owner_(owner),
         clock_(clock) {}
 
+  // At the head: nodes have numbers below this. Frames of others are refused, for what is kept of
+  // nodes is as long as the highest number.
+  void LimitNodes(uint32_t limit);
+  uint32_t node_limit() const { return node_limit_; }
+
   // A failure means that the link must be closed.
   Status OnSchema(Sender& sender, std::string_view payload);
   Status OnFrames(Sender& sender, std::string_view payload);
@@ -150,7 +155,9 @@ class FrameIntake {
   Owner& owner_;
   const Clock& clock_;
   SchemaCache schemas_;
-  Nanos soon_ = 0;  // no tick until then is too early
+  uint32_t node_limit_ = NodeSet::kMaxNodes;
+  NodeSet unknown_;  // all nodes from there on
+  Nanos soon_ = 0;   // no tick until then is too early
   std::vector<Sender*> contributing_;
   // Child and stream -> its newest contributor.
   std::unordered_map<uint64_t, TickMerger::Id> newest_;
