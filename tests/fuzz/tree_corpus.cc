@@ -1,4 +1,5 @@
-// Writes the starting inputs of fuzz_tree and fuzz_head_state: tree_corpus tests/fuzz/corpus
+// Writes the starting inputs of fuzz_tree, fuzz_trust and fuzz_head_state: tree_corpus
+// tests/fuzz/corpus
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
@@ -146,6 +147,23 @@ void SaveLaunch(const fs::path& folder) {
            "level=2\nperiod=1000000000\nevents=cycles\ncommand=./app -t 8\nconfig=/etc/s.conf\n");
 }
 
+// The second byte is the message's type, where that matters.
+void SaveTrust(const fs::path& folder) {
+  const std::string nonce(32, 'n'), proof(32, 'p');
+  const std::string offer = Encode(Offer{7, nonce, 5, 2, "\x01\x02", proof});
+  const std::string entry = Encode(Entry{1, std::string(80, 'e')});
+  const std::string any(1, '\0');
+  Save(folder, "offer", 0, any + offer);
+  Save(folder, "entry", 1, any + entry);
+  Save(folder, "offered", 2, char(Type::kOffer) + offer);
+  Save(folder, "challenged", 2, char(Type::kChallenge) + Encode(Challenge{nonce, proof}));
+  Save(folder, "entered", 3, any + entry);
+  Save(folder, "proven", 3, char(1) + Encode(Proof{proof, Encode(Registration{})}));
+  Save(folder, "not_sealed", 4, char(Type::kFrame) + std::string("frame"));
+  Save(folder, "badly_sealed", 4, char(Type::kSealed) + std::string(40, 's'));
+  Save(folder, "sealed", 5, char(Type::kFrame) + std::string("frame"));
+}
+
 void SaveHeadState(const fs::path& folder) {
   head::HeadState state;
   state.row = 1'800'000'000 * kSecond;
@@ -174,6 +192,9 @@ int main(int argc, char** argv) {
   const std::filesystem::path states = std::filesystem::path(argv[1]) / "fuzz_head_state";
   std::filesystem::create_directories(folder);
   std::filesystem::create_directories(states);
+  const std::filesystem::path trust = std::filesystem::path(argv[1]) / "fuzz_trust";
+  std::filesystem::create_directories(trust);
+  sonde::tree::SaveTrust(trust);
   sonde::tree::SaveHeadState(states);
   sonde::tree::SaveMessages(folder);
   sonde::tree::SaveFrames(folder);
