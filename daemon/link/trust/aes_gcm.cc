@@ -130,17 +130,17 @@ struct Stream {
 // The keystream of the next blocks.
 SONDE_AESNI_INLINE void NextKeystream(const GcmKey& key, __m128i& counter, __m128i (&out)[kWide]) {
 #pragma GCC unroll 8
-  for (int i = 0; i < kWide; ++i) {
+  for (__m128i& block : out) {
     counter = _mm_add_epi32(counter, _mm_set_epi32(0, 0, 0, 1));
-    out[i] = _mm_xor_si128(Reversed(counter), key.round[0]);
+    block = _mm_xor_si128(Reversed(counter), key.round[0]);
   }
 #pragma GCC unroll 10
   for (int r = 1; r < kRounds; ++r) {
 #pragma GCC unroll 8
-    for (int i = 0; i < kWide; ++i) out[i] = _mm_aesenc_si128(out[i], key.round[r]);
+    for (__m128i& block : out) block = _mm_aesenc_si128(block, key.round[r]);
   }
 #pragma GCC unroll 8
-  for (int i = 0; i < kWide; ++i) out[i] = _mm_aesenclast_si128(out[i], key.round[kRounds]);
+  for (__m128i& block : out) block = _mm_aesenclast_si128(block, key.round[kRounds]);
 }
 
 // `hashed`: the batch's encrypted bytes, whichever side they are on.
@@ -233,15 +233,15 @@ SONDE_VAES size_t VaesBatches(const GcmKey& key, Stream& stream, const uint8_t* 
     if (!kSeals) hash = HashPairs(power, folded, hash, from + done);
     __m256i blocks[kPairs];
 #pragma GCC unroll 4
-    for (int i = 0; i < kPairs; ++i) {
-      blocks[i] = _mm256_xor_si256(ReversedPair(counter), Twice(key.round[0]));
+    for (__m256i& pair : blocks) {
+      pair = _mm256_xor_si256(ReversedPair(counter), Twice(key.round[0]));
       counter = _mm256_add_epi32(counter, _mm256_set_epi32(0, 0, 0, 2, 0, 0, 0, 2));
     }
 #pragma GCC unroll 10
     for (int r = 1; r < kRounds; ++r) {
       const __m256i round = Twice(key.round[r]);
 #pragma GCC unroll 4
-      for (int i = 0; i < kPairs; ++i) blocks[i] = _mm256_aesenc_epi128(blocks[i], round);
+      for (__m256i& pair : blocks) pair = _mm256_aesenc_epi128(pair, round);
     }
     const __m256i last = Twice(key.round[kRounds]);
 #pragma GCC unroll 4
