@@ -186,8 +186,8 @@ Status Head::Start(UniqueFd listen) {
 
 Status Head::Listen(UniqueFd socket) {
   nodes_.ChooseSuccessors();
-  rendezvous_ = std::make_unique<Rendezvous>(loop_, launch_.key, launch_.place,
-                                             static_cast<Rendezvous::Owner&>(*this));
+  rendezvous_ = std::make_unique<Rendezvous>(
+      loop_, launch_.key, launch_.place, static_cast<Rendezvous::Owner&>(*this), nodes_.expected());
   SONDE_RETURN_IF_ERROR(rendezvous_->Listen(std::move(socket)));
   if (launch_.acting) {
     finish_timer_ = loop_.After(Nodes::kTakeoverLimit, [this] {

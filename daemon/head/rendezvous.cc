@@ -1,16 +1,29 @@
 #include "daemon/head/rendezvous.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace sonde::head {
 
-Rendezvous::Rendezvous(Loop& loop, const StepKey& key, uint32_t place, Owner& owner)
+namespace {
+
+// None of the nodes is to make room for another, but for those of steps that are larger than any.
+size_t MostUnproven(uint32_t nodes) {
+  constexpr size_t kMost = 16'384;
+  return std::clamp<size_t>(nodes, tree::Acceptor::kMaxPending, kMost);
+}
+
+}  // namespace
+
+Rendezvous::Rendezvous(Loop& loop, const StepKey& key, uint32_t place, Owner& owner, uint32_t nodes)
     : loop_(loop),
       owner_(owner),
-      acceptor_(loop, key, {tree::Channel::Purpose::kControl, place, ""},
-                [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
-                  owner_.OnProven(who, std::move(link));
-                }) {}
+      acceptor_(
+          loop, key, {tree::Channel::Purpose::kControl, place, ""},
+          [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
+            owner_.OnProven(who, std::move(link));
+          },
+          MostUnproven(nodes)) {}
 
 Status Rendezvous::Listen(UniqueFd socket) {
   Result<std::unique_ptr<tree::Listener>> listener = tree::Listener::Adopt(

@@ -32,8 +32,9 @@ class Rendezvous {
     ~Owner() = default;
   };
 
-  // `place`: the node on which an acting head is; kHeadIndex: the head is srun's.
-  Rendezvous(Loop& loop, const StepKey& key, uint32_t place, Owner& owner);
+  // `place`: the node on which an acting head is; kHeadIndex: the head is srun's. `nodes`: so many
+  // may come in one moment.
+  Rendezvous(Loop& loop, const StepKey& key, uint32_t place, Owner& owner, uint32_t nodes);
 
   Status Listen(UniqueFd socket);
 

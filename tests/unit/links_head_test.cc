@@ -23,7 +23,7 @@ StepKey KeyOf(unsigned char fill) {
 // A head that drops the first connections that come, and welcomes the others that have its key.
 class HeadLinks : public testing::Test, private HeadLink::Owner {
  protected:
-  tree::Registration registration() const override { return {.host = "n1"}; }
+  tree::Registration registration() const override { return {.nodes = nodes_, .host = "n1"}; }
   void OnWelcome(const tree::Welcome& welcome, Nanos /*waited*/) override {
     index_ = welcome.index;
   }
@@ -55,6 +55,7 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
   int came_ = 0;
   bool suspended_ = false;
   int became_head_ = 0;
+  uint32_t nodes_ = 1;
   std::optional<uint32_t> index_;
   std::optional<std::string> ended_;
   std::vector<std::unique_ptr<tree::Link>> links_;
@@ -94,6 +95,47 @@ TEST_F(HeadLinks, WhereNobodyListensItGivesUpInTheEnd) {
   RunUntilKnown();
   EXPECT_TRUE(ended_.has_value());
   EXPECT_GE(Clock::System().Monotonic() - start, HeadLink::kGiveUpFirst);
+}
+
+// Ten thousand that came in one moment would wait for each other until they give up.
+TEST_F(HeadLinks, NodesOfALargeStepComeToASuccessorOneAfterTheOther) {
+  constexpr uint32_t kOwn = 5000;
+  nodes_ = 10'000;
+  Listen(0);
+  HeadLink node = Node(KeyOf(1));
+  node.Connect("127.0.0.1", listener_->port());
+  RunUntilKnown();
+  Nanos came = 0;
+  auto successor =
+      tree::Listener::Open(loop_, "127.0.0.1", {0, 0}, [&](std::unique_ptr<tree::SocketLink> link) {
+        came = Clock::System().Monotonic();
+        acceptor_.Take(std::move(link));
+      });
+  ASSERT_TRUE(successor.ok());
+  node.SetSuccessors({{.index = 0, .host = "127.0.0.1", .port = (*successor)->port()}}, kOwn);
+  index_.reset();
+  listener_.reset();
+  const Nanos died = Clock::System().Monotonic();
+  links_.clear();
+  RunUntilKnown();
+  EXPECT_TRUE(index_.has_value()) << *ended_;
+  EXPECT_GE(came - died, kOwn * HeadLink::kEachNode);
+}
+
+// It begins before the others come.
+TEST_F(HeadLinks, TheSuccessorItselfWaitsForNobody) {
+  nodes_ = 10'000'000;
+  Listen(0);
+  HeadLink node = Node(KeyOf(1));
+  node.Connect("127.0.0.1", listener_->port());
+  RunUntilKnown();
+  node.SetSuccessors({{.index = 9'000'000, .host = "127.0.0.1", .port = 9}}, 9'000'000);
+  listener_.reset();
+  links_.clear();
+  bool others_turn = false;
+  loop_.After(HeadLink::kAllNodes / 2, [&] { others_turn = true; });
+  EXPECT_TRUE(tree::RunUntil(loop_, [this] { return became_head_ > 0; }));
+  EXPECT_FALSE(others_turn);
 }
 
 // Its head is frozen with the job, or dead: nobody can tell until the job goes on.

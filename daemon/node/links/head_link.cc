@@ -1,5 +1,6 @@
 #include "daemon/node/links/head_link.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/log.h"
@@ -115,13 +116,32 @@ void HeadLink::OnClosed(const Status& why) {
   Try();
 }
 
+Nanos HeadLink::EachNode() const {
+  const uint32_t nodes = std::max(owner_.registration().nodes, 1u);
+  return std::min<Nanos>(kEachNode, kAllNodes / nodes);
+}
+
+Nanos HeadLink::Answer() const {
+  return kAnswer + std::min<Nanos>(owner_.registration().nodes * kEachNode, kAnswerLonger);
+}
+
 void HeadLink::Try() {
   const tree::Place place = next_ == 0 ? head_ : successors_[next_ - 1];
+  const Nanos turn = next_ == 0 || own_ == tree::kHeadIndex || place.index == own_
+                         ? 0
+                         : lost_at_ + std::min<Nanos>(own_ * EachNode(), kAllNodes);
+  if (turn > Clock::System().Monotonic()) {
+    timer_ = loop_.At(turn, [this] {
+      timer_ = 0;
+      Try();
+    });
+    return;
+  }
   if (next_ > 0 && place.index == own_) {
     log::Warning("this node goes on as acting head");
     if (!owner_.BecomeHead()) return Again({Code::kUnavailable, "cannot be acting head"});
   }
-  timer_ = loop_.After(kAnswer, [this] {
+  timer_ = loop_.After(Answer(), [this] {
     timer_ = 0;
     Again({Code::kTimeout, "no answer"});
   });

@@ -10,8 +10,10 @@
 // goes past it before kPatience. During the search the node goes on sampling, and what has a way
 // up without the head goes there. After kGiveUp, or at once if nobody stands by yet, the
 // telemetry of this node ends. While the job is suspended none of these times run: the node asks
-// the head alone, every kPauseSuspended. A first connection that fails on its way is made again for
-// kGiveUpFirst.
+// the head alone, every kPauseSuspended. The nodes of a large step come to a successor one after
+// the other, by their indexes, and have more patience with an answer: if all came in one moment,
+// the connections that wait there would be given up before their turn, and again after that. A
+// first connection that fails on its way is made again for kGiveUpFirst.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -33,8 +35,13 @@ namespace sonde::node {
 
 class HeadLink {
  public:
-  // For an answer of one of them.
+  // For an answer of one of them; longer, as it has that many other nodes to answer.
   static constexpr Nanos kAnswer = 2 * kSecond;
+  static constexpr Nanos kAnswerLonger = 3 * kSecond;  // at most
+  // A node comes to a successor so much later than the node before it, and the last one of all
+  // nodes that much later than the first: an acting head needs half of that for one.
+  static constexpr Nanos kEachNode = 100 * kMicrosecond;
+  static constexpr Nanos kAllNodes = 8 * kSecond;
   static constexpr Nanos kPatience = 6 * kSecond;
   static constexpr Nanos kPause = 100 * kMillisecond;
   static constexpr Nanos kPauseSuspended = kSecond;
@@ -86,6 +93,8 @@ class HeadLink {
 
  private:
   void Try();
+  Nanos EachNode() const;
+  Nanos Answer() const;
   void Again(const Status& why);
   Status Open(const tree::Place& place);
   void OnHandshake(uint8_t type, std::string_view payload);
