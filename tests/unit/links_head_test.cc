@@ -122,6 +122,27 @@ TEST_F(HeadLinks, NodesOfALargeStepComeToASuccessorOneAfterTheOther) {
   EXPECT_GE(came - died, kOwn * HeadLink::kEachNode);
 }
 
+// It has many others to answer.
+TEST_F(HeadLinks, ASuccessorInALargeStepHasLongerToAnswer) {
+  nodes_ = 1000;
+  Listen(0);
+  HeadLink node = Node(KeyOf(1));
+  node.Connect("127.0.0.1", listener_->port());
+  RunUntilKnown();
+  std::vector<Nanos> came;
+  auto busy =
+      tree::Listener::Open(loop_, "127.0.0.1", {0, 0}, [&](std::unique_ptr<tree::SocketLink> link) {
+        came.push_back(Clock::System().Monotonic());
+        links_.push_back(std::move(link));
+      });
+  ASSERT_TRUE(busy.ok());
+  node.SetSuccessors({{.index = 0, .host = "127.0.0.1", .port = (*busy)->port()}}, 1);
+  listener_.reset();
+  links_.clear();
+  ASSERT_TRUE(tree::RunUntil(loop_, [&] { return came.size() == 2; }));
+  EXPECT_GE(came[1] - came[0], HeadLink::kAnswer + nodes_ * HeadLink::kAnswerEach);
+}
+
 // It begins before the others come.
 TEST_F(HeadLinks, TheSuccessorItselfWaitsForNobody) {
   nodes_ = 10'000'000;

@@ -122,7 +122,7 @@ Nanos HeadLink::EachNode() const {
 }
 
 Nanos HeadLink::Answer() const {
-  return kAnswer + std::min<Nanos>(owner_.registration().nodes * kEachNode, kAnswerLonger);
+  return std::min(kAnswer + owner_.registration().nodes * kAnswerEach, kPatience);
 }
 
 void HeadLink::Try() {

@@ -35,9 +35,10 @@ namespace sonde::node {
 
 class HeadLink {
  public:
-  // For an answer of one of them; longer, as it has that many other nodes to answer.
+  // For an answer of one of them; longer by so much for each node that it may have to answer, but
+  // not for longer than kPatience.
   static constexpr Nanos kAnswer = 2 * kSecond;
-  static constexpr Nanos kAnswerLonger = 3 * kSecond;  // at most
+  static constexpr Nanos kAnswerEach = 400 * kMicrosecond;
   // A node comes to a successor so much later than the node before it, and the last one of all
   // nodes that much later than the first: an acting head needs half of that for one.
   static constexpr Nanos kEachNode = 100 * kMicrosecond;
