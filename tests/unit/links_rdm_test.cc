@@ -125,6 +125,37 @@ TEST_F(Rdm, NothingSpinsAndIdleLinksWakeSeldom) {
   }
 }
 
+// Not every provider counts how often it was given an address.
+TEST_F(Rdm, ALinkStaysWhenAnotherOneToTheSamePeerEnds) {
+  for (const char* provider : {"tcp;ofi_rxm", "net", "udp;ofi_rxd", "shm"}) {
+    SCOPED_TRACE(provider);
+    FabricOptions options = OverRdm::Options();
+    options.provider = provider;
+    options.silence = 10 * kSecond;
+    const auto library = FabricLibrary::Load();
+    if (!ChooseInfo(**library, Endpoint::kRdm, provider, options).ok()) continue;
+    const auto here = Open(options);
+    const auto there = Open(options);
+    const std::string address = Listen(*there);
+    End stays;
+    {
+      SayHello(*here, address);
+      stays.Own(*here->Connect(address));
+      ASSERT_TRUE(stays.link->Send(1, "first").ok());
+      ASSERT_TRUE(Until([&] { return accepted.size() == 2 && !accepted[1]->messages.empty(); }));
+    }
+    ASSERT_TRUE(Until([&] { return accepted[0]->closed > 0; }));
+    Wait(RdmDomain::kFarewellLimit / 10);
+    ASSERT_TRUE(stays.link->Send(1, "second").ok());
+    ASSERT_TRUE(accepted[1]->link->Send(1, "answer").ok());
+    EXPECT_TRUE(Until([&] {
+      return stays.closed > 0 || (accepted[1]->messages.size() == 2 && !stays.messages.empty());
+    }));
+    EXPECT_EQ(stays.closed, 0) << stays.why.message();
+    accepted.clear();
+  }
+}
+
 TEST_F(Rdm, AnIdleLinkStays) {
   const auto here = Open();
   const auto there = Open();

@@ -276,7 +276,7 @@ Result<bool> RdmDomain::Send(uint32_t id, const RdmPacket& packet, std::string_v
   if (!second.empty()) std::memcpy(to + first.size(), second.data(), second.size());
   const size_t size = kRdmHeader + first.size() + second.size();
   const ssize_t rc = fi_send(endpoint_.get(), slot->bytes, size, slot->description,
-                             at->second.address, &slot->context);
+                             at->second.address->second.number, &slot->context);
   poll_wait_ = kPollMin;
   if (rc != 0) {
     slots_->Give(slot);

@@ -95,8 +95,15 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   void Drain();
 
  private:
+  // Some providers give an address that they know already the same number once more, and do not
+  // count how often: the first removal would then end all links to that peer.
+  struct Address {
+    fi_addr_t number = FI_ADDR_UNSPEC;
+    uint32_t peers = 0;
+  };
+  using Known = std::unordered_map<std::string, Address>;
   struct Peer {
-    fi_addr_t address = FI_ADDR_UNSPEC;
+    Known::value_type* address = nullptr;
     uint32_t under_way = 0;
     bool retired = false;
     std::optional<RdmPacket> last;
@@ -124,6 +131,7 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   void Poll(bool found);
   void CountBarren(bool useful);
   Status Watch();
+  Result<Known::value_type*> Insert(std::string_view raw);
   Result<uint32_t> AddPeer(std::string_view address);
   std::string PeerText(std::string_view address) const;
   using PeerAt = std::unordered_map<uint32_t, Peer>::iterator;
@@ -165,6 +173,7 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   uint64_t listen_number_ = 0;
   LogLimit accept_log_limit_;
   std::shared_ptr<const Fabric::Accepted> accepted_;
+  Known known_;  // in the address vector
   uint32_t next_peer_ = 1;
   std::unordered_map<uint32_t, Peer> peers_;
   size_t abandoned_ = 0;  // sends under way to peers that are forgotten

@@ -52,8 +52,8 @@ Result<std::unique_ptr<RdmLink>> RdmLink::Connect(std::shared_ptr<RdmDomain> dom
 Result<std::unique_ptr<RdmLink>> RdmLink::Accept(std::shared_ptr<RdmDomain> domain,
                                                  RdmDomain::Target who, uint64_t number) {
   std::unique_ptr<RdmLink> link(new RdmLink(std::move(domain), std::move(who), true));
+  link->peer_number_ = number;  // so that it is told if it comes to nothing
   SONDE_RETURN_IF_ERROR(link->Start());
-  link->peer_number_ = number;
   link->state_ = State::kOpen;
   link->ArmClose(Fabric::kConnectTimeout, "connect");
   link->Flush();

@@ -33,13 +33,22 @@ Result<uint32_t> RdmDomain::AddPeer(std::string_view address) {
   if (peers_.size() >= MostPeers()) {
     return Status(Code::kLimit, fmt::format("{}: too many peers", name()));
   }
-  Peer peer;
-  // Providers read as much as their own addresses have.
-  const int added = fi_av_insert(addresses_.get(), raw.data(), 1, &peer.address, 0, nullptr);
-  if (added != 1) return Status(Code::kIo, fmt::format("{}: takes no such address", name()));
+  const Result<Known::value_type*> known = Insert(raw);
+  if (!known.ok()) return known.status();
+  ++(*known)->second.peers;
   const uint32_t id = next_peer_++;
-  peers_.emplace(id, peer);
+  peers_.emplace(id, Peer{.address = *known});
   return id;
+}
+
+Result<RdmDomain::Known::value_type*> RdmDomain::Insert(std::string_view raw) {
+  const auto [at, added] = known_.try_emplace(std::string(raw));
+  if (!added) return &*at;
+  // Providers read as much as their own addresses have.
+  if (fi_av_insert(addresses_.get(), raw.data(), 1, &at->second.number, 0, nullptr) == 1)
+    return &*at;
+  known_.erase(at);
+  return Status(Code::kIo, fmt::format("{}: takes no such address", name()));
 }
 
 void RdmDomain::Retire(uint32_t id, const std::optional<RdmPacket>& last) {
@@ -54,7 +63,11 @@ void RdmDomain::Retire(uint32_t id, const std::optional<RdmPacket>& last) {
 
 RdmDomain::PeerAt RdmDomain::Forget(PeerAt at) {
   abandoned_ += at->second.under_way;
-  fi_av_remove(addresses_.get(), &at->second.address, 1, 0);
+  Address& address = at->second.address->second;
+  if (--address.peers == 0) {
+    fi_av_remove(addresses_.get(), &address.number, 1, 0);
+    known_.erase(at->second.address->first);
+  }
   return peers_.erase(at);
 }
 
