@@ -9,6 +9,10 @@
 #include <functional>
 
 #include "core/bytes.h"
+#include "daemon/link/libfabric/fabric_domain.h"
+#include "daemon/link/libfabric/fabric_info.h"
+#include "daemon/link/libfabric/fabric_link.h"
+#include "tests/unit/faulty_fabric.h"
 #include "tests/unit/links_carriers.h"
 
 namespace sonde::tree {
@@ -233,6 +237,65 @@ TEST_F(Fabrics, EverythingMayGoFromWithinAMessage) {
                                  {}});
   ASSERT_TRUE(end.link->Send(1, "b").ok());
   EXPECT_TRUE(RunUntil(loop, [&] { return gone; }));
+}
+
+// The domain itself, with a libfabric that fails as the test asks.
+std::shared_ptr<FabricDomain> OpenDomain(Loop& loop, const FabricLibrary& library,
+                                         const FabricOptions& options) {
+  auto info = ChooseInfo(library, Endpoint::kMsg, options.provider, options);
+  EXPECT_TRUE(info.ok());
+  auto domain = FabricDomain::Open(library, options, *std::move(info));
+  EXPECT_TRUE(domain.ok()) << domain.status().message();
+  EXPECT_TRUE((*domain)->Attach(loop).ok());
+  return *std::move(domain);
+}
+
+TEST(RejectedRequests, OneForWhichThereIsNoEndpointIsRejectedAtOnce) {
+  Loop loop;
+  FaultyFabric faulty(loop, 1);
+  const auto here = OpenDomain(loop, faulty.library(), Loopback());
+  const auto there = OpenDomain(loop, faulty.library(), Loopback());
+  const auto address = there->Listen([](std::unique_ptr<Link>) { ADD_FAILURE(); });
+  ASSERT_TRUE(address.ok());
+  End end;
+  auto link = FabricLink::Connect(here, *address);
+  ASSERT_TRUE(link.ok());
+  end.Own(*std::move(link));
+  faulty.no_endpoints = true;
+  ASSERT_TRUE(RunUntil(loop, [&] { return end.closed > 0; }));
+  EXPECT_THAT(std::string(end.why.message()), HasSubstr("Connection refused"));
+  there->StopListening();
+}
+
+// More come at once than a look takes requests; those that were not looked at are rejected, too.
+TEST(RejectedRequests, AllAreRejectedWhenNobodyListensAnyMore) {
+  constexpr size_t kLinks = 60;
+  Loop theirs, ours;
+  const auto library = FabricLibrary::Load();
+  ASSERT_TRUE(library.ok());
+  const auto there = OpenDomain(theirs, **library, Loopback());
+  const auto here = OpenDomain(ours, **library, Loopback(kLinks));
+  const auto address = there->Listen([](std::unique_ptr<Link>) {});
+  ASSERT_TRUE(address.ok());
+  std::vector<std::unique_ptr<End>> ends;
+  for (size_t i = 0; i < kLinks; ++i) {
+    auto link = FabricLink::Connect(here, *address);
+    ASSERT_TRUE(link.ok()) << link.status().message();
+    ends.emplace_back(std::make_unique<End>())->Own(*std::move(link));
+  }
+  const auto wait = [](Loop& loop, Nanos time) {
+    bool passed = false;
+    loop.After(time, [&] { passed = true; });
+    ASSERT_TRUE(RunUntil(loop, [&] { return passed; }));
+  };
+  // Their requests are on the way, and the other side has had one look.
+  wait(ours, 50 * kMillisecond);
+  ASSERT_TRUE(RunUntil(theirs, [] { return true; }));
+  there->StopListening();
+  ASSERT_TRUE(RunUntil(ours, [&] {
+    return std::all_of(ends.begin(), ends.end(), [](const auto& end) { return end->closed > 0; });
+  }));
+  for (const auto& end : ends) EXPECT_NE(end->why.code(), Code::kTimeout) << end->why.message();
 }
 
 }  // namespace

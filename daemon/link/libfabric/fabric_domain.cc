@@ -122,7 +122,12 @@ Result<std::string> FabricDomain::Listen(Fabric::Accepted accepted) {
   return address.append(raw);
 }
 
+void FabricRequest::Reject() {
+  if (listener_ != nullptr) fi_reject(listener_, info_->handle, nullptr, 0);
+}
+
 void FabricDomain::StopListening() {
+  if (listener_ != nullptr) RejectWaiting();
   listener_.reset();
   silent_.reset();
   accepted_.reset();
@@ -245,52 +250,80 @@ void FabricDomain::OnCompletionError() {
 }
 
 bool FabricDomain::ReadEvent() {
-  // Room for what a peer may send along with its request; it is not looked at.
-  alignas(fi_eq_cm_entry) char bytes[sizeof(fi_eq_cm_entry) + 256];
-  uint32_t event = 0;
-  const ssize_t n = fi_eq_read(events_.get(), &event, bytes, sizeof bytes, 0);
-  if (n == -FI_EAVAIL) {
-    OnEventError();
+  if (!put_off_.empty()) {
+    const Event event = put_off_.front();
+    put_off_.pop_front();
+    OnEvent(event);
     return true;
   }
-  if (n < static_cast<ssize_t>(sizeof(fi_eq_cm_entry))) return n > 0;
-  fi_eq_cm_entry entry;
-  std::memcpy(&entry, bytes, sizeof entry);
-  OnEvent(event, entry);
-  return true;
+  const std::optional<Event> event = NextEvent();
+  if (event) OnEvent(*event);
+  return event.has_value();
 }
 
-void FabricDomain::OnEvent(uint32_t event, const fi_eq_cm_entry& entry) {
-  if (event == FI_CONNREQ) return OnConnectRequest(FabricInfo(entry.info, {&library_}));
-  if (event == FI_SHUTDOWN) {
+// Requests that have come and were not looked at yet. Whoever stops listening may be within a call
+// of a link, so links hear of their own events later.
+void FabricDomain::RejectWaiting() {
+  constexpr int kMost = 4096;  // the provider may go on accepting meanwhile
+  for (int i = 0; i < kMost; ++i) {
+    const std::optional<Event> event = NextEvent();
+    if (!event) return;
+    if (event->error == 0 && event->type == FI_CONNREQ) {
+      const FabricRequest rejected(FabricInfo(event->info, {&library_}), listener_.get());
+    } else {
+      put_off_.push_back(*event);
+    }
+  }
+}
+
+std::optional<FabricDomain::Event> FabricDomain::NextEvent() {
+  // Room for what a peer may send along with its request; it is not looked at.
+  alignas(fi_eq_cm_entry) char bytes[sizeof(fi_eq_cm_entry) + 256];
+  Event event;
+  const ssize_t n = fi_eq_read(events_.get(), &event.type, bytes, sizeof bytes, 0);
+  if (n == -FI_EAVAIL) {
+    fi_eq_err_entry error{};
+    if (fi_eq_readerr(events_.get(), &error, 0) <= 0) return std::nullopt;
+    event.fid = error.fid;
+    event.error = error.err;
+    return event;
+  }
+  fi_eq_cm_entry entry;
+  if (n < static_cast<ssize_t>(sizeof entry)) return std::nullopt;
+  std::memcpy(&entry, bytes, sizeof entry);
+  event.fid = entry.fid;
+  event.info = entry.info;
+  return event;
+}
+
+void FabricDomain::OnEvent(const Event& event) {
+  if (event.error == 0 && event.type == FI_CONNREQ) {
+    return OnConnectRequest(FabricInfo(event.info, {&library_}));
+  }
+  if (event.error == 0 && event.type == FI_SHUTDOWN) {
     // What arrived before the end is taken before the end.
     while (DrainCompletions()) {
     }
   }
-  FabricLink* link = Find(entry.fid);
+  FabricLink* link = Find(event.fid);
+  if (event.error != 0) {
+    if (link != nullptr) return link->OnError("connect", event.error);
+    return log::Debug("{}: {}", name(), library_.strerror(event.error));
+  }
   if (link == nullptr) return;
-  if (event == FI_CONNECTED) link->OnConnected();
-  if (event == FI_SHUTDOWN) link->OnShutdown();
+  if (event.type == FI_CONNECTED) link->OnConnected();
+  if (event.type == FI_SHUTDOWN) link->OnShutdown();
 }
 
-void FabricDomain::OnEventError() {
-  fi_eq_err_entry error{};
-  if (fi_eq_readerr(events_.get(), &error, 0) <= 0) return;
-  FabricLink* link = Find(error.fid);
-  if (link != nullptr) return link->OnError("connect", error.err);
-  log::Debug("{}: {}", name(), library_.strerror(error.err));
-}
-
-void FabricDomain::OnConnectRequest(FabricInfo request) {
-  if (listener_ == nullptr) return;
-  const fid_t handle = request->handle;
+void FabricDomain::OnConnectRequest(FabricInfo info) {
+  if (listener_ == nullptr) return;  // never: those that waited were rejected
+  FabricRequest request(std::move(info), listener_.get());
+  const std::string peer = PeerText(*request.info());
   if (pending_.size() >= options_.max_pending || links_.size() >= options_.max_links) {
-    log::Debug("{}: rejects {}: {} links, {} pending", name(), PeerText(*request), links_.size(),
+    log::Debug("{}: rejects {}: {} links, {} pending", name(), peer, links_.size(),
                pending_.size());
-    fi_reject(listener_.get(), handle, nullptr, 0);
     return;
   }
-  const std::string peer = PeerText(*request);
   auto link = FabricLink::Accept(shared_from_this(), std::move(request));
   if (!link.ok()) {
     if (accept_log_limit_.Take()) log::Warning("accept {}: {}", peer, link.status().message());

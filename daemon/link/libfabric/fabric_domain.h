@@ -16,11 +16,13 @@
 #include <rdma/fi_eq.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "daemon/link/libfabric/fabric.h"
@@ -32,6 +34,27 @@
 namespace sonde::tree {
 
 class FabricLink;
+
+// A connection that somebody asks for. It is rejected unless an endpoint takes it, so that whoever
+// asks hears at once. Not longer there than the listening endpoint.
+class FabricRequest {
+ public:
+  FabricRequest(FabricInfo info, fid_pep* listener) : info_(std::move(info)), listener_(listener) {}
+  ~FabricRequest() { Reject(); }
+  FabricRequest(FabricRequest&& other) noexcept
+      : info_(std::move(other.info_)), listener_(std::exchange(other.listener_, nullptr)) {}
+  FabricRequest& operator=(FabricRequest&&) = delete;
+
+  fi_info* info() const { return info_.get(); }
+  // There is an endpoint, and with that the connection ends.
+  void Taken() { listener_ = nullptr; }
+
+ private:
+  void Reject();
+
+  FabricInfo info_;
+  fid_pep* listener_;
+};
 
 class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
  public:
@@ -78,8 +101,15 @@ class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
   // True if there was anything.
   bool DrainCompletions();
   bool ReadEvent();
-  void OnEvent(uint32_t event, const fi_eq_cm_entry& entry);
-  void OnEventError();
+  struct Event {
+    uint32_t type = 0;
+    fid_t fid = nullptr;
+    fi_info* info = nullptr;  // of a request
+    int error = 0;            // instead of a type
+  };
+  std::optional<Event> NextEvent();
+  void OnEvent(const Event& event);
+  void RejectWaiting();
   void OnCompletionError();
   void OnConnectRequest(FabricInfo info);
   FabricLink* Find(uint64_t id) const;
@@ -97,6 +127,7 @@ class FabricDomain : public std::enable_shared_from_this<FabricDomain> {
   std::optional<SilentConnections> silent_;  // at the port of listener_, if it has one
   LogLimit accept_log_limit_;
   std::shared_ptr<const Fabric::Accepted> accepted_;
+  std::deque<Event> put_off_;  // that were found in a moment when no link could be told
   Loop* loop_ = nullptr;
   Loop::SleepCheckId sleep_check_ = 0;
   int event_fd_ = -1;

@@ -84,23 +84,24 @@ Result<std::unique_ptr<FabricLink>> FabricLink::Connect(std::shared_ptr<FabricDo
   if (!info.ok()) return info.status();
   std::string peer = domain->PeerText(**info);
   std::unique_ptr<FabricLink> link(new FabricLink(std::move(domain), std::move(peer), false));
-  SONDE_RETURN_IF_ERROR(link->Start(info->get()));
+  SONDE_RETURN_IF_ERROR(link->Start(info->get(), nullptr));
   const int rc = fi_connect(link->endpoint_.get(), (*info)->dest_addr, nullptr, 0);
   if (rc != 0) return link->domain_->library().Error(link->peer_ + ": connect", rc);
   return link;
 }
 
 Result<std::unique_ptr<FabricLink>> FabricLink::Accept(std::shared_ptr<FabricDomain> domain,
-                                                       FabricInfo request) {
-  std::string peer = domain->PeerText(*request);
+                                                       FabricRequest request) {
+  std::string peer = domain->PeerText(*request.info());
   std::unique_ptr<FabricLink> link(new FabricLink(std::move(domain), std::move(peer), true));
-  SONDE_RETURN_IF_ERROR(link->Start(request.get()));
+  SONDE_RETURN_IF_ERROR(link->Start(request.info(), &request));
   const int rc = fi_accept(link->endpoint_.get(), nullptr, 0);
   if (rc != 0) return link->domain_->library().Error(link->peer_ + ": accept", rc);
   return link;
 }
 
-Status FabricLink::Start(fi_info* info) {
+// `request`: of which `info` is, if it is accepted.
+Status FabricLink::Start(fi_info* info, FabricRequest* request) {
   const auto id = domain_->Add(this);
   if (!id.ok()) return id.status();
   id_ = *id;
@@ -110,6 +111,7 @@ Status FabricLink::Start(fi_info* info) {
   auto endpoint = domain_->NewEndpoint(info, id_);
   if (!endpoint.ok()) return endpoint.status();
   endpoint_ = *std::move(endpoint);
+  if (request != nullptr) request->Taken();
   for (unsigned slot = 0; slot < kReceives; ++slot) SONDE_RETURN_IF_ERROR(PostReceive(slot));
   ArmTimer(Fabric::kConnectTimeout, "connect");
   return {};

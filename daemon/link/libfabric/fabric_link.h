@@ -29,7 +29,7 @@ class FabricLink final : public Link {
                                                      std::string_view address);
   // Answers a connection request; the link is handed over when it is connected.
   static Result<std::unique_ptr<FabricLink>> Accept(std::shared_ptr<FabricDomain> domain,
-                                                    FabricInfo request);
+                                                    FabricRequest request);
   ~FabricLink() override;
 
   Status Send(uint8_t type, std::string_view payload) override;
@@ -50,7 +50,7 @@ class FabricLink final : public Link {
   class Buffers;
 
   FabricLink(std::shared_ptr<FabricDomain> domain, std::string peer, bool accepted);
-  Status Start(fi_info* info);
+  Status Start(fi_info* info, FabricRequest* request);
   Status PostReceive(unsigned slot);
   bool Take(std::string_view chunk);
   // Sends one chunk made of these; how many bytes of it went. 0: not now, or failed.
