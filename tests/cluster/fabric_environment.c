@@ -1,5 +1,5 @@
-// A provider of libfabric's that provides nothing: when libfabric is loaded into a process it adds a
-// line to the file of FI_SHOW_ENVIRONMENT, the process's command and what it finds of Slingshot's
+// A provider of libfabric's that provides nothing: when libfabric is loaded into a process it adds
+// a line to the file of FI_SHOW_ENVIRONMENT, the process's command and what it finds of Slingshot's
 // variables then, which is what the provider cxi would find.
 #include <stdio.h>
 #include <stdlib.h>
