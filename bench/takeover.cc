@@ -36,6 +36,7 @@ using tree::Type;
 
 constexpr int kProcesses = 4;
 constexpr Nanos kStarts = 6 * kMillisecond;
+constexpr uint32_t kSuccessor = tree::kHeadIndex - 1;  // none of the nodes
 constexpr const char* kHost = "127.0.0.1";
 
 [[noreturn]] void Die(std::string_view what) {
@@ -64,8 +65,8 @@ class Signal {
 // Lets nodes in and welcomes them.
 class Welcomer final : public head::Rendezvous::Owner {
  public:
-  Welcomer(UniqueFd socket, uint32_t nodes)
-      : rendezvous_(loop_, {}, tree::kHeadIndex, *this, nodes) {
+  Welcomer(UniqueFd socket, uint32_t place, uint32_t nodes)
+      : rendezvous_(loop_, {}, place, *this, nodes) {
     if (!rendezvous_.Listen(std::move(socket)).ok()) Die("cannot listen");
   }
   void OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> link) override {
@@ -107,7 +108,7 @@ class BenchNode final : public node::HeadLink::Owner {
       back_ = Clock::System().Monotonic();
       return;
     }
-    link_.SetSuccessors({{tree::kHeadIndex - 1, kHost, successor_}}, index_);
+    link_.SetSuccessors({{kSuccessor, kHost, successor_}}, index_);
   }
   void OnHeadMessage(Type /*type*/, std::string_view /*payload*/) override {}
   void OnHeadLost(tree::Link& /*link*/, const Status& /*why*/) override {}
@@ -180,12 +181,12 @@ void Measure(uint32_t nodes) {
   const Signal go;
   const pid_t head = Start([&] {
     sockets[1].Reset();
-    Welcomer(std::move(sockets[0]), nodes).Run();
+    Welcomer(std::move(sockets[0]), tree::kHeadIndex, nodes).Run();
   });
   sockets[0].Reset();
   const pid_t acting = Start([&] {
     go.Await();
-    Welcomer(std::move(sockets[1]), nodes).Run();
+    Welcomer(std::move(sockets[1]), kSuccessor, nodes).Run();
   });
   sockets[1].Reset();
   std::vector<pid_t> others;

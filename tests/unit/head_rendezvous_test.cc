@@ -60,7 +60,7 @@ TEST(HeadRendezvous, NoNodeOfALargeStepMakesRoomForAnother) {
   {
     Loop loop;
     Comers comers;
-    Rendezvous rendezvous(loop, {}, comers, kNodes);
+    Rendezvous rendezvous(loop, {}, tree::kHeadIndex, comers, kNodes);
     auto socket = tree::ListenAt("127.0.0.1", {0, 0});
     ASSERT_TRUE(socket.ok()) << socket.status().message();
     const uint16_t port = tree::PortOf(tree::LocalAddress(socket->get()));
@@ -70,12 +70,12 @@ TEST(HeadRendezvous, NoNodeOfALargeStepMakesRoomForAnother) {
     // This one proves the key, and is accepted after all others.
     auto last = tree::SocketLink::Connect(loop, "127.0.0.1", port);
     ASSERT_TRUE(last.ok()) << last.status().message();
-    const tree::ConnectingHandshake handshake({}, {.host = "n", .index = 7});
+    const tree::ConnectingHandshake handshake({}, tree::Channel(), {.host = "n", .index = 7});
     (*last)->SetHandler({.message =
                              [&](uint8_t type, std::string_view payload) {
-                               const auto proof = handshake.OnMessage(type, payload);
-                               ASSERT_TRUE(proof.ok());
-                               Send(**last, Type::kProof, *proof);
+                               const auto step = handshake.OnMessage(type, payload);
+                               ASSERT_TRUE(step.ok());
+                               Send(**last, step->answer->type, step->answer->payload);
                              },
                          .closed = [](const Status& why) { FAIL() << why.message(); }});
     Send(**last, Type::kHello, handshake.Hello());
