@@ -25,8 +25,21 @@ void AddOnce(std::vector<std::string>& notes, const std::string& note) {
   if (std::find(notes.begin(), notes.end(), note) == notes.end()) notes.push_back(note);
 }
 
-// Finished parts first, then the head's part before acting heads', then later ends first.
+bool HasYielded(const Part& part) {
+  const auto& notes = part.profile.job.notes;
+  return std::any_of(notes.begin(), notes.end(),
+                     [](const std::string& note) { return note.starts_with(kYieldedNote); });
+}
+
+// A head that nobody came back to has finished its part, and yet does not know the end.
+bool KnowsEnd(const Part& part) {
+  return part.finished() && part.profile.job.state != EndState::kLost;
+}
+
+// Parts that know the end first, then finished ones, then the head's part before acting heads',
+// then later ends first.
 bool Before(const Part& a, const Part& b) {
+  if (KnowsEnd(a) != KnowsEnd(b)) return KnowsEnd(a);
   if (a.finished() != b.finished()) return a.finished();
   if (a.id.acting != b.id.acting) return b.id.acting;
   if (a.profile.job.end != b.profile.job.end) return a.profile.job.end > b.profile.job.end;
@@ -262,7 +275,7 @@ Profile MergeParts(std::vector<Part> parts) {
     if (part.id.acting && part.finished()) {
       AddOnce(job.notes, "The daemon on " + part.id.host + " went on as acting head.");
     }
-    if (!part.finished()) AddOnce(job.notes, KilledNote(part));
+    if (!part.finished() && !HasYielded(part)) AddOnce(job.notes, KilledNote(part));
   }
   if (job.state == EndState::kLost) AddOnce(job.notes, "The end of the step is not known.");
   job.presence = MergePresence(parts);

@@ -20,6 +20,10 @@ namespace sonde {
 // Who wrote a part: "head HOST PID TIME" or "acting HOST PID TIME", and then " again" for each time
 // that this writer had to go on in another part: what such a part tells includes what the parts
 // before told, but their blocks.
+// Begins the note of a head that left the step to another one, which acts in its place. Its part is
+// not finished, and yet it was not killed. Never to change.
+inline constexpr std::string_view kYieldedNote = "Left the step to another head:";
+
 struct PartId {
   // Of this process. `host`: the node's name, as Slurm has it; "": the machine's own.
   static PartId Make(bool acting, std::string_view host = {});

@@ -316,6 +316,44 @@ TEST_F(PartsTest, AHeadThatFinishedAllTheSameHasTheLastWord) {
   EXPECT_EQ(Load().footprint[0].ticks, 20u);
 }
 
+// All its nodes had gone to an acting head, which it could not reach.
+TEST_F(PartsTest, AHeadThatDoesNotKnowTheEndLeavesItToAnActingOne) {
+  {
+    auto head = *LiveArchive::Create(source(), TestJob());
+    ASSERT_TRUE(PutRows(*head, 1, 0, 10, 2).ok());
+    Profile profile;
+    profile.job = TestJob();
+    profile.job.state = EndState::kLost;
+    profile.job.end = At(20);
+    ASSERT_TRUE(head->PutProfile(profile).ok());
+    ASSERT_TRUE(head->Finish().ok());
+    Keep(std::move(head), "head");
+  }
+  WriteActing();
+  const std::string once = InOrder({"head", "acting"});
+  EXPECT_EQ(InOrder({"acting", "head"}), once);
+  EXPECT_EQ(Load().job.state, EndState::kCompleted);
+  EXPECT_EQ(Load().job.exit_status, 0x100);
+  EXPECT_THAT(Load().job.notes, Not(Contains(HasSubstr("end of the step is not known"))));
+}
+
+TEST_F(PartsTest, AHeadThatYieldedToAnActingOneWasNotKilled) {
+  const std::string note = std::string(kYieldedNote) + " frost1, and it came back";
+  {
+    auto head = *LiveArchive::Create(source(), TestJob());
+    ASSERT_TRUE(PutRows(*head, 1, 0, 10, 2).ok());
+    JobDescription job = TestJob();
+    job.notes = {note};
+    ASSERT_TRUE(head->PutDescription(job).ok());
+    Keep(std::move(head), "head");
+  }
+  WriteActing();
+  InOrder({"head", "acting"});
+  EXPECT_EQ(Load().job.state, EndState::kCompleted);
+  EXPECT_THAT(Load().job.notes, Contains(note));
+  EXPECT_THAT(Load().job.notes, Not(Contains(HasSubstr("was killed"))));
+}
+
 // A node that ended before another head took over has its series in the part of the head before,
 // also once somebody has taken that one in.
 TEST_F(PartsTest, WhileAnActingHeadRunsTheNodesSeriesAreOfAllParts) {
