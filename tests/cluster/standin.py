@@ -103,12 +103,12 @@ def main():
         packet, fds, _, _ = socket.recv_fds(lifeline, 32768, 24)
         if not packet:
             break
-        kind = {84: "task", 88: "exit"}[packet[0]]
+        kind = {84: "task", 86: "variables", 88: "exit"}[packet[0]]
         fields = parse(packet)
         if kind == "task":
             perf[fields["rank"]] = fds
             fields["comm"] = comm(fields["pid"])
-        elif perf.get(fields["rank"]):
+        elif perf.get(fields.get("rank")):
             fields["counters"] = counters(perf[fields["rank"]])
         recorder.write(kind, fds=len(fds), **fields)
     recorder.write("finish")
