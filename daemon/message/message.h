@@ -92,19 +92,20 @@ enum class Type : uint8_t {
 // the other, and daemons stay until their step ends. Therefore a message keeps its fields. What is
 // new gets a new type, and a type that is not known here is passed over if its sender has proved
 // the key. If that does not do, the version goes up by one, and a daemon of that release speaks the
-// version before as well. The connecting side says its version; the accepting side takes its own
-// and later ones, and the one before. The lower of the two is spoken: an acceptor knows it from
-// kHello, a connecting side from kOffer, or from kChallenge, which is version 6.
+// version before as well. A side says its version in its nonce (MakeMarkedNonce), and the lower of
+// the two is spoken: an acceptor knows it from kHello, a connecting side from kOffer, or from
+// kChallenge, which is version 6.
 inline constexpr uint32_t kProtocolVersion = 7;
 // Since this one all is sealed once the key is proved.
 inline constexpr uint32_t kSealingVersion = 7;
-// That of the release before, which is spoken as well.
+// That of the release before, which is spoken as well. kHello says this version for good: that
+// release takes no other.
 inline constexpr uint32_t kEarlierVersion = 6;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 
 struct Hello {
-  uint32_t version = kProtocolVersion;
+  uint32_t version = kEarlierVersion;
   std::string nonce;
 };
 

@@ -105,8 +105,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     case 3: {
       AcceptingHandshake handshake(key, channel);
-      const std::string nonce(32, 'n');
-      const Hello hello{type % 2 == 0 ? kProtocolVersion : kEarlierVersion, nonce};
+      const std::string end = type % 2 == 0 ? "sonde v\x07" : "sonde v\x06";
+      const Hello hello{kEarlierVersion, std::string(24, 'n') + end};
       if (!handshake.OnMessage(static_cast<uint8_t>(Type::kHello), Encode(hello)).ok()) {
         __builtin_trap();
       }

@@ -46,7 +46,8 @@ def text(data):
 
 
 def hello(version=VERSION):
-    return message(HELLO, bytes([version]) + text(os.urandom(32)))
+    nonce = os.urandom(24) + b"sonde v" + bytes([version])
+    return message(HELLO, bytes([6]) + text(nonce))
 
 
 def entry_with_a_wrong_key():

@@ -4,8 +4,8 @@ an earlier version. Whatever he does costs at most a link, which is made anew.""
 
 from step import story, wait_for
 
-# A hello in the protocol's version 7, up to its nonce, and the same in version 6.
-HELLO_7, HELLO_6 = "23000000010720", "23000000010620"
+# What says in a nonce that its maker speaks version 7 of the protocol, and the same for version 6.
+VERSION_7, VERSION_6 = b"sonde v\x07".hex(), b"sonde v\x06".hex()
 
 
 def told(log, text):
@@ -82,10 +82,10 @@ def test_he_makes_nobody_speak_an_earlier_version(make_step):
     step = make_step(nodes=3)
     step.start(2)
     late = step.nodes[2]
-    step.wires.meddle(late.address, step.address, rewrite=[HELLO_7, HELLO_6])
+    step.wires.meddle(late.address, step.address, rewrite=[VERSION_7, VERSION_6])
     late.start()
     late.application.wait_ready()
-    wait_for(lambda: told(step.log_of("head"), "somebody between us"), "the head to refuse it")
+    wait_for(lambda: told(late.log(), "somebody between us"), "its refusal")
     step.wires.reset()  # it comes again for a while
     step.wait_registered(step.nodes)
     late.add(5)

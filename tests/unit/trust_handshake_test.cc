@@ -121,7 +121,7 @@ TEST(Handshake, AWrongKeyIsRefusedByEitherSide) {
 
   // A stranger has nothing that it can seal with, whatever it is told.
   AcceptingHandshake head(KeyOf(1), kParent);
-  ASSERT_TRUE(head.OnMessage(kHello, Encode(Hello{kProtocolVersion, MakeNonce()})).ok());
+  ASSERT_TRUE(head.OnMessage(kHello, Encode(Hello{6, MakeMarkedNonce(7)})).ok());
   const Entry guess{1, std::string(100, 'x')};
   EXPECT_EQ(head.OnMessage(static_cast<uint8_t>(Type::kEntry), Encode(guess)).status().code(),
             Code::kPermission);
@@ -218,27 +218,32 @@ TEST(Handshake, WithTheReleaseBeforeItIsAsBefore) {
   EXPECT_EQ(head.registration().host, "host-of-node-3");
 }
 
-// Somebody between two daemons of today tells each that the other one is of the release before.
+// Somebody between two daemons of today tells the accepting side that the other is of the release
+// before: by another mark, or by a nonce of his own.
 TEST(Handshake, NobodyMakesTwoOfUsSpeakAnEarlierVersion) {
-  const Meeting told(kParent, kParent, [](int number, Said& said) {
-    Hello hello;
-    if (number != 0 || !Decode(said.payload, hello).ok()) return;
-    hello.version = 6;
-    said.payload = Encode(hello);
-  });
-  EXPECT_EQ(told.code, Code::kPermission);
-  EXPECT_THAT(told.why, HasSubstr("somebody between us"));
-
-  // The mark taken out of what is said, the proof is of something else.
-  const Meeting unmarked(kParent, kParent, [](int number, Said& said) {
-    if (number == 0) said.payload = Encode(Hello{6, MakeNonce()});
-  });
-  EXPECT_EQ(unmarked.code, Code::kPermission);
-  EXPECT_THAT(unmarked.why, HasSubstr("does not know the step's key"));
-  EXPECT_FALSE(unmarked.accepting.proven());
+  for (const std::string& nonce : {MakeMarkedNonce(6), MakeNonce()}) {
+    const Meeting meeting(kParent, kParent, [&](int number, Said& said) {
+      if (number == 0) said.payload = Encode(Hello{6, nonce});
+    });
+    EXPECT_EQ(meeting.code, Code::kIo);
+    EXPECT_THAT(meeting.why, HasSubstr("somebody between us"));
+    EXPECT_FALSE(meeting.accepting.proven());
+  }
 }
 
-// As if the accepting side had not looked: the connecting side looks as well.
+// He takes the mark out of the answer as well: its proof is of what was said.
+TEST(Handshake, AChangedChallengeIsRefused) {
+  const Meeting meeting(kParent, kParent, [](int number, Said& said) {
+    if (number == 0) said.payload = Encode(Hello{6, MakeMarkedNonce(6)});
+    Challenge challenge;
+    if (number != 1 || !Decode(said.payload, challenge).ok()) return;
+    challenge.nonce.back() = 6;
+    said.payload = Encode(challenge);
+  });
+  EXPECT_EQ(meeting.code, Code::kPermission);
+  EXPECT_FALSE(meeting.accepting.proven());
+}
+
 TEST(Handshake, AMarkedChallengeIsRefused) {
   const ConnectingHandshake node(KeyOf(1), kParent, Node3());
   Hello hello;
@@ -246,7 +251,7 @@ TEST(Handshake, AMarkedChallengeIsRefused) {
   const std::string nonce = MakeMarkedNonce(7);
   const Challenge challenge{nonce, Prove(KeyOf(1), "accept", hello.nonce, nonce, "")};
   const auto step = node.OnMessage(kChallenge, Encode(challenge));
-  EXPECT_EQ(step.status().code(), Code::kPermission);
+  EXPECT_EQ(step.status().code(), Code::kIo);
   EXPECT_THAT(std::string(step.status().message()), HasSubstr("somebody between us"));
 }
 
@@ -266,8 +271,7 @@ TEST(Handshake, AnEarlierVersionIsNamed) {
 
 TEST(Handshake, APeerOfALaterVersionSpeaksOurs) {
   AcceptingHandshake head(KeyOf(1), {});
-  const auto answer =
-      head.OnMessage(kHello, Encode(Hello{kProtocolVersion + 1, MakeMarkedNonce(8)}));
+  const auto answer = head.OnMessage(kHello, Encode(Hello{kEarlierVersion, MakeMarkedNonce(8)}));
   ASSERT_TRUE(answer.ok());
   Offer offer;
   ASSERT_TRUE(Decode(answer->answer->payload, offer).ok());

@@ -20,7 +20,8 @@ Status UnknownKey() { return {Code::kPermission, "the peer does not know the ste
 Status CheckNotDowngraded(std::string_view nonce) {
   const uint32_t version = MarkedVersion(nonce);
   if (version < kSealingVersion) return {};
-  return {Code::kPermission,
+  // As if the connection had failed: the next one may not be in anybody's hands.
+  return {Code::kIo,
           fmt::format("somebody between us changes what we say: the peer speaks protocol {}, "
                       "as we do, and is said to speak {}",
                       version, kEarlierVersion)};
@@ -48,7 +49,7 @@ ConnectingHandshake::ConnectingHandshake(const StepKey& key, Channel channel,
       nonce_(MakeMarkedNonce(kProtocolVersion)) {}
 
 std::string ConnectingHandshake::Hello() const {
-  return Encode(tree::Hello{kProtocolVersion, nonce_});
+  return Encode(tree::Hello{kEarlierVersion, nonce_});
 }
 
 Result<HandshakeStep> ConnectingHandshake::OnMessage(uint8_t type, std::string_view payload) const {
@@ -65,17 +66,17 @@ Result<HandshakeStep> ConnectingHandshake::OnMessage(uint8_t type, std::string_v
 Result<HandshakeStep> ConnectingHandshake::OnChallenge(std::string_view payload) const {
   Challenge challenge;
   SONDE_RETURN_IF_ERROR(Decode(payload, challenge));
+  SONDE_RETURN_IF_ERROR(CheckNotDowngraded(challenge.nonce));
   if (challenge.nonce.size() != kNonceSize ||
       !SameBytes(challenge.proof, Prove(key_, "accept", nonce_, challenge.nonce, ""))) {
     return UnknownKey();
   }
-  SONDE_RETURN_IF_ERROR(CheckNotDowngraded(challenge.nonce));
   const std::string proof = Prove(key_, "connect", challenge.nonce, nonce_, registration_);
   return AnswerWith(Type::kProof, Encode(Proof{proof, registration_}));
 }
 
 Result<HandshakeStep> ConnectingHandshake::OnOffer(std::string_view payload) const {
-  Handshaken said{kProtocolVersion, nonce_, {}, channel_.address};
+  Handshaken said{kEarlierVersion, nonce_, {}, channel_.address};
   Offer& offer = said.offer;
   SONDE_RETURN_IF_ERROR(Decode(payload, offer));
   if (offer.version != kSealingVersion || offer.nonce.size() != kNonceSize ||
@@ -131,8 +132,7 @@ Result<HandshakeStep> AcceptingHandshake::OnHello(std::string_view payload) {
   said_.address = channel_.address;
   Offer& offer = said_.offer;
   offer.nonce = MakeMarkedNonce(kProtocolVersion);
-  if (hello.version < kSealingVersion) {
-    SONDE_RETURN_IF_ERROR(CheckNotDowngraded(hello.nonce));
+  if (MarkedVersion(hello.nonce) < kSealingVersion) {
     state_ = State::kProof;
     const std::string proof = Prove(key_, "accept", hello.nonce, offer.nonce, "");
     return AnswerWith(Type::kChallenge, Encode(Challenge{offer.nonce, proof}));

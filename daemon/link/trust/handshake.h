@@ -1,7 +1,7 @@
 // The proof of the key when a connection opens, as two state machines that know no sockets.
 //
 //   connecting side                          accepting side
-//   kHello {version, nonce_c}        ->
+//   kHello {6, nonce_c}              ->
 //                                    <-      kOffer {version, nonce_a, who it is, ciphers, proof}
 //   kEntry {cipher, sealed(kProof: registration)}  ->
 //
@@ -14,8 +14,8 @@
 //                                    <-      kChallenge {nonce_a, proof("accept", nonce_c,
 //                                    nonce_a)}
 //   kProof {proof("connect", nonce_a, nonce_c, registration), registration}  ->
-// The nonce of a later peer is marked with its version, and version 6 proves the nonces: so nobody
-// on the way can make two later peers believe that the other one speaks 6.
+// A nonce is marked with the version that its maker speaks, and the proofs are over the nonces: so
+// nobody on the way can make two later peers believe that the other one speaks 6.
 //
 // Thread safety: none; one thread at a time.
 #pragma once
