@@ -58,7 +58,10 @@ Status HeadLink::Open(const tree::Place& place) {
 void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
   heard_ = true;
   Result<tree::HandshakeStep> step = handshake_->OnMessage(type, payload);
-  if (!step.ok()) return OnClosed(step.status());
+  if (!step.ok()) {
+    log::Warning("the head is not trusted: {}", step.status().message());
+    return OnClosed(step.status());
+  }
   local_host_ = tree::HostText(socket_->local_address());
   tree::Send(*link_, step->answer->type, step->answer->payload);
   proof_sent_ = Clock::System().Monotonic();
