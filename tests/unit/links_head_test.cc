@@ -46,6 +46,10 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     listener_ = *std::move(opened);
   }
+  void Welcome(std::unique_ptr<tree::Link> link) {
+    Send(*link, Type::kWelcome, Encode(tree::Welcome{.index = 7}));
+    links_.push_back(std::move(link));
+  }
   HeadLink Node(const StepKey& key) { return {loop_, key, *this}; }
   void RunUntilKnown() {
     EXPECT_TRUE(tree::RunUntil(loop_, [this] { return index_.has_value() || ended_.has_value(); }));
@@ -61,8 +65,7 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
   std::vector<std::unique_ptr<tree::Link>> links_;
   tree::Acceptor acceptor_{loop_, KeyOf(1), tree::Channel(),
                            [this](const tree::Registration&, std::unique_ptr<tree::Link> link) {
-                             Send(*link, Type::kWelcome, Encode(tree::Welcome{.index = 7}));
-                             links_.push_back(std::move(link));
+                             Welcome(std::move(link));
                            }};
   std::unique_ptr<tree::Listener> listener_;
 };
@@ -106,10 +109,15 @@ TEST_F(HeadLinks, NodesOfALargeStepComeToASuccessorOneAfterTheOther) {
   node.Connect("127.0.0.1", listener_->port());
   RunUntilKnown();
   Nanos came = 0;
+  const tree::Channel place{tree::Channel::Purpose::kControl, 0, ""};
+  tree::Acceptor acceptor(loop_, KeyOf(1), place,
+                          [this](const tree::Registration&, std::unique_ptr<tree::Link> link) {
+                            Welcome(std::move(link));
+                          });
   auto successor =
       tree::Listener::Open(loop_, "127.0.0.1", {0, 0}, [&](std::unique_ptr<tree::SocketLink> link) {
         came = Clock::System().Monotonic();
-        acceptor_.Take(std::move(link));
+        acceptor.Take(std::move(link));
       });
   ASSERT_TRUE(successor.ok());
   node.SetSuccessors({{.index = 0, .host = "127.0.0.1", .port = (*successor)->port()}}, kOwn);
