@@ -70,7 +70,7 @@ Status LeaveToHolder(const ArchivePaths& archive, const std::string& name);
 void ForgetWaiting(const ArchivePaths& archive, const std::string& name);
 
 // A state (LiveArchive::PutState) has no more bytes: all releases read so many.
-inline constexpr size_t kMaxState = size_t{64} << 20;
+inline constexpr size_t kMaxState = 64u << 20;
 
 // What the writers of a step have left for another writer that goes on with it.
 struct Heritage {

@@ -215,6 +215,8 @@ def in_words(expression):
         return {f"{millis} ms"} | ({f"{millis // 1000} s"} if millis % 1000 == 0 else set())
     if match := re.fullmatch(r"(\d+)u? << 20", expression):
         return {f"{match[1]} MiB"}
+    if match := re.fullmatch(r"(\d+) \* kMicrosecond", expression):
+        return {f"{int(match[1]) / 1000:g} ms"}
     return {expression, f"{expression} bytes"}
 
 
