@@ -251,6 +251,7 @@ Response OfStep(const StepControl& control, const JobStep& id, const std::string
 Task<Response> OfAll(const Context& context, const Request& request,
                      const std::vector<JobDescription>& steps, bool active_only) {
   std::vector<JobStep> ids;
+  ids.reserve(steps.size());
   for (const JobDescription& step : steps) ids.push_back(step.id);
   std::vector<std::optional<Response>> answers = co_await ForwardToEach(context, request.path, ids);
   for (size_t i = 0; i < ids.size(); ++i) {
