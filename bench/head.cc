@@ -12,10 +12,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <numeric>
@@ -24,11 +21,13 @@
 #include <utility>
 #include <vector>
 
+#include "bench/growth.h"
 #include "core/log.h"
 #include "daemon/link/send.h"
 #include "daemon/loop.h"
 #include "daemon/tree/uplink.h"
 #include "tests/unit/head_ends.h"
+#include "tests/unit/queue_link.h"
 #include "tests/unit/temp_dir.h"
 
 namespace sonde::head {
@@ -42,13 +41,6 @@ constexpr uint32_t kRack = 48;
 constexpr Nanos kPeriod = kSecond;
 constexpr int kFirstTicks = 34;  // until a block of rows has been stored, with all of its nodes
 constexpr int kTicks = 20;
-constexpr size_t kMetrics = 300;
-
-double CpuMicroseconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
-}
 
 void Die(const Status& status) {
   if (status.ok()) return;
@@ -76,37 +68,14 @@ struct Said {
   std::string payload;
 };
 
-// What the node says waits until the head is to hear it.
-class WaitingEnd final : public HeadEnd {
- public:
-  WaitingEnd(HeadEnd& head, std::vector<Said>& said) : head_(head), said_(said) {}
-  Status Send(uint8_t type, std::string_view payload) override {
-    said_.push_back({&head_, static_cast<Type>(type), std::string(payload)});
-    return {};
-  }
-
- private:
-  HeadEnd& head_;
-  std::vector<Said>& said_;
-};
-
 struct Node {
   uint32_t id = 0;              // as Slurm numbers it
   HeadEnd* head_end = nullptr;  // the head's
   uint32_t parent = kHeadIndex;
-  std::unique_ptr<WaitingEnd> link;
+  std::unique_ptr<tree::QueueLink> link;
   std::unique_ptr<tree::Uplink> uplink;  // of the head's children
   tree::NodeSet below;                   // with itself
 };
-
-Schema::Ptr MakeSchema() {
-  std::vector<Series> series(kMetrics);
-  for (size_t i = 0; i < kMetrics; ++i) {
-    series[i].metric.name = fmt::format("bench_metric_{}_total", i);
-    series[i].metric.type = i % 3 == 0 ? MetricType::kGauge : MetricType::kCounter;
-  }
-  return Schema::Make(std::move(series));
-}
 
 class Step {
  public:
@@ -127,15 +96,12 @@ class Step {
     Config config;
     config.fanout = kFanout;
     config.http = "off";
-    head_ = std::make_unique<Head>(loop_, clock_, launch, config, [this](std::string) {
-      over_ = true;
-      loop_.Stop();
-    });
+    head_ = std::make_unique<Head>(loop_, clock_, launch, config,
+                                   [this](std::string) { loop_.Stop(); });
     Die(head_->Start({}));
   }
 
   uint32_t size() const { return static_cast<uint32_t>(nodes_.size()); }
-  bool over() const { return over_; }
 
   // All come, in the order of their indexes; to an acting head in that of their numbers.
   void Register() {
@@ -181,7 +147,7 @@ class Step {
     for (Node& node : nodes_) {
       if (node.below.empty()) continue;
       senders_.push_back(&node);
-      node.link = std::make_unique<WaitingEnd>(*node.head_end, said_);
+      node.link = std::make_unique<tree::QueueLink>();
       node.uplink = std::make_unique<tree::Uplink>();
       node.uplink->Use(node.link.get(), false);
     }
@@ -195,14 +161,10 @@ class Step {
         info.tick = next_tick_;
         info.stream = stream;
         info.nodes = node->below;
-        for (Reduced& value : values_) value = Reduced();
-        for (size_t i = 0; i < kMetrics; ++i) {
-          values_[i].Add(
-              static_cast<double>(i * 100) + static_cast<double>(next_tick_ / kPeriod % 1000),
-              {node->below.first(), Owner::kNobody});
-        }
+        growth::Fill(values_, next_tick_ / kPeriod, node->below.first());
         node->uplink->AddFrame(info, schema_, {values_, {}});
         node->uplink->Flush();
+        Take(*node);
         node->uplink->OnAck(node->uplink->last_number(), node->uplink->last_number());
       }
     }
@@ -213,6 +175,7 @@ class Step {
       for (const auto stream : {tree::Stream::kChildren, tree::Stream::kEnded}) {
         node->uplink->End(stream);
       }
+      Take(*node);
     }
     tree::Bye bye;
     bye.tasks_ended = 1;
@@ -235,6 +198,12 @@ class Step {
   }
 
  private:
+  // What the node says waits until the head is to hear it.
+  void Take(Node& node) {
+    for (auto& [type, payload] : std::exchange(node.link->queue, {})) {
+      said_.push_back({node.head_end, type, std::move(payload)});
+    }
+  }
   void OnWord(uint32_t node, Type type, std::string_view payload) {
     if (type == Type::kListen) listen_.push_back(node);
     if (type != Type::kParent) return;
@@ -258,30 +227,20 @@ class Step {
   TempDir directory_{TempDir::Memory()};
   Loop loop_;
   StepClock clock_;
-  const Schema::Ptr schema_ = MakeSchema();
-  std::vector<Reduced> values_{kMetrics};
+  const Schema::Ptr schema_ = growth::MakeSchema();
+  std::vector<Reduced> values_;
   std::vector<Node> nodes_;
   std::vector<Node*> senders_;  // of frames
   std::vector<Said> said_;
   std::vector<uint32_t> listen_;
   Nanos next_tick_ = 0;
-  bool over_ = false;
   std::unique_ptr<Head> head_;
 };
-
-void Measure(const char* phase, const char* kind, uint32_t nodes, double divisor, const char* unit,
-             const std::function<void()>& work) {
-  const double begin = CpuMicroseconds();
-  work();
-  fmt::print("figure {}{}_{} {:.3f} {}\n", phase, kind, nodes,
-             (CpuMicroseconds() - begin) / divisor, unit);
-  std::fflush(stdout);
-}
 
 void MeasureStep(uint32_t nodes, bool switches) {
   const char* const kind = switches ? "_switches" : "";
   const auto per_node = [&](const char* phase, const std::function<void()>& work) {
-    Measure(phase, kind, nodes, nodes, "us", work);
+    growth::Measure(phase, kind, nodes, nodes, work);
   };
   Step step(nodes, switches, /*acting=*/false);
   per_node("register", [&] { step.Register(); });
@@ -290,7 +249,7 @@ void MeasureStep(uint32_t nodes, bool switches) {
   step.SayTicks(kFirstTicks);
   per_node("first_ticks", [&] { step.Hear(); });
   step.SayTicks(kTicks);
-  Measure("tick", kind, nodes, kTicks, "us", [&] { step.Hear(); });
+  growth::Measure("tick", kind, nodes, kTicks, [&] { step.Hear(); });
   step.SayGoodbye();
   per_node("goodbye", [&] { step.Hear(); });
   per_node("close", [&] { step.Close(); });
@@ -302,19 +261,8 @@ void MeasureStep(uint32_t nodes, bool switches) {
 }  // namespace sonde::head
 
 int main(int argc, char** argv) {
-  std::vector<uint32_t> sizes;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view text = argv[i];
-    uint32_t nodes = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), nodes);
-    if (error != std::errc() || end != text.data() + text.size() || nodes <= 16) {
-      fmt::print(stderr, "usage: bench_head [NODES...]    more than 16 each\n");
-      return 2;
-    }
-    sizes.push_back(nodes);
-  }
+  const auto sizes = sonde::growth::Sizes(argc, argv, 17, {1000, 10'000, 100'000});
   sonde::log::Discard("bench_head");
-  if (sizes.empty()) sizes = {1000, 10'000, 100'000};
   for (const bool switches : {false, true}) {
     for (const uint32_t nodes : sizes) sonde::head::MeasureStep(nodes, switches);
   }

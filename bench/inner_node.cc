@@ -9,18 +9,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
-#include <cstdio>
 #include <cstdlib>
-#include <ctime>
-#include <functional>
 #include <memory>
 #include <numeric>
 #include <random>
-#include <string_view>
+#include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/growth.h"
 #include "core/log.h"
 #include "daemon/loop.h"
 #include "daemon/tree/children/relay.h"
@@ -36,22 +33,6 @@ constexpr uint32_t kFanout = 16;
 constexpr Nanos kPeriod = kSecond;
 constexpr int kFirstTicks = 2;
 constexpr int kTicks = 50;
-constexpr size_t kMetrics = 300;
-
-double CpuMicroseconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
-}
-
-Schema::Ptr MakeSchema() {
-  std::vector<Series> series(kMetrics);
-  for (size_t i = 0; i < kMetrics; ++i) {
-    series[i].metric.name = fmt::format("bench_metric_{}_total", i);
-    series[i].metric.type = i % 3 == 0 ? MetricType::kGauge : MetricType::kCounter;
-  }
-  return Schema::Make(std::move(series));
-}
 
 class InnerNode {
  public:
@@ -82,11 +63,7 @@ class InnerNode {
         info.tick = clock_.time;
         info.stream = stream;
         info.nodes = child->below;
-        for (size_t i = 0; i < kMetrics; ++i) {
-          values_[i] = Reduced();
-          values_[i].Add(static_cast<double>(i) + static_cast<double>(clock_.time / kPeriod % 1000),
-                         {child->below.first(), sonde::Owner::kNobody});
-        }
+        growth::Fill(values_, clock_.time / kPeriod, child->below.first());
         child->uplink.AddFrame(info, schema_, {values_, {}});
         child->uplink.Flush();
         child->uplink.OnAck(child->uplink.last_number(), child->uplink.last_number());
@@ -148,56 +125,36 @@ class InnerNode {
   QueryFanout queries_{loop_};
   RelayAlone owner_;
   QueueLink up_;
-  const Schema::Ptr schema_ = MakeSchema();
-  std::vector<Reduced> values_{kMetrics};
+  const Schema::Ptr schema_ = growth::MakeSchema();
+  std::vector<Reduced> values_;
   std::vector<std::unique_ptr<Child>> children_;  // outlive the relay, which knows their links
   std::vector<Said> said_;
   size_t sent_ = 0;
   Relay relay_{loop_, queries_, kPeriod, clock_, owner_};
 };
 
-void Measure(std::string_view phase, const char* kind, uint32_t nodes, double divisor,
-             const std::function<void()>& work) {
-  const double begin = CpuMicroseconds();
-  work();
-  fmt::print("figure {}{}_{} {:.3f} us\n", phase, kind, nodes,
-             (CpuMicroseconds() - begin) / divisor);
-  std::fflush(stdout);
-}
-
 void MeasureStep(uint32_t nodes, bool switches) {
   const char* const kind = switches ? "_switches" : "";
   InnerNode inner(nodes, switches);
-  Measure("come", kind, nodes, kFanout, [&] { inner.Come(); });
+  growth::Measure("come", kind, nodes, kFanout, [&] { inner.Come(); });
   inner.SayTicks(kFirstTicks);
-  Measure("first_ticks", kind, nodes, kFirstTicks, [&] { inner.Hear(); });
+  growth::Measure("first_ticks", kind, nodes, kFirstTicks, [&] { inner.Hear(); });
   inner.SayTicks(kTicks);
-  Measure("tick", kind, nodes, kTicks, [&] { inner.Hear(); });
+  growth::Measure("tick", kind, nodes, kTicks, [&] { inner.Hear(); });
   if (inner.sent() < kTicks) {
     fmt::print(stderr, "bench_inner_node: it sent {} messages in {} ticks\n", inner.sent(), kTicks);
     std::exit(1);
   }
   inner.SayTicks(1, Stream::kEnded);
-  Measure("end", kind, nodes, kFanout, [&] { inner.End(); });
+  growth::Measure("end", kind, nodes, kFanout, [&] { inner.End(); });
 }
 
 }  // namespace
 }  // namespace sonde::tree
 
 int main(int argc, char** argv) {
-  std::vector<uint32_t> sizes;
-  for (int i = 1; i < argc; ++i) {
-    const std::string_view text = argv[i];
-    uint32_t nodes = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), nodes);
-    if (error != std::errc() || end != text.data() + text.size() || nodes < 512) {
-      fmt::print(stderr, "usage: bench_inner_node [NODES...]    at least 512 each\n");
-      return 2;
-    }
-    sizes.push_back(nodes);
-  }
+  const auto sizes = sonde::growth::Sizes(argc, argv, 512, {1000, 10'000, 100'000});
   sonde::log::Discard("bench_inner_node");
-  if (sizes.empty()) sizes = {1000, 10'000, 100'000};
   for (const bool switches : {false, true}) {
     for (const uint32_t nodes : sizes) sonde::tree::MeasureStep(nodes, switches);
   }

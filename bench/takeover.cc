@@ -12,17 +12,16 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <charconv>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <ctime>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "bench/growth.h"
 #include "core/log.h"
 #include "daemon/head/rendezvous.h"
 #include "daemon/link/send.h"
@@ -226,14 +225,7 @@ void Measure(uint32_t nodes) {
 int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   sonde::log::Discard("bench_takeover");
-  std::vector<uint32_t> sizes;
-  for (int i = 1; i < argc; ++i) {
-    uint32_t nodes = 0;
-    std::from_chars(argv[i], argv[i] + std::strlen(argv[i]), nodes);
-    if (nodes < sonde::kProcesses) sonde::Die("usage: bench_takeover [NODES...]");
-    sizes.push_back(nodes);
-  }
-  if (sizes.empty()) sizes = {100, 1000, 10'000};
+  const auto sizes = sonde::growth::Sizes(argc, argv, sonde::kProcesses, {100, 1000, 10'000});
   for (const uint32_t nodes : sizes) sonde::Measure(nodes);
   return 0;
 }

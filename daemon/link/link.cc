@@ -12,10 +12,10 @@ constexpr size_t kKeptCapacity = 64u << 10;
 
 }  // namespace
 
-Status CheckPayload(std::string_view payload) {
-  if (payload.size() < kMaxMessage) return {};
-  return {Code::kLimit, fmt::format("send a message of {} bytes: the limit is {}",
-                                    payload.size() + 1, kMaxMessage)};
+Status CheckPayload(size_t bytes) {
+  if (bytes < kMaxMessage) return {};
+  return {Code::kLimit,
+          fmt::format("send a message of {} bytes: the limit is {}", bytes + 1, kMaxMessage)};
 }
 
 std::array<char, kFrameHeader> FrameHeader(uint8_t type, std::string_view payload) {

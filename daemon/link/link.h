@@ -104,8 +104,8 @@ class Deframer {
   size_t max_message_ = kMaxUnprovenMessage;
 };
 
-// kLimit for a payload that no peer would take.
-Status CheckPayload(std::string_view payload);
+// kLimit for a payload of so many bytes, which no peer would take.
+Status CheckPayload(size_t bytes);
 // What stands in front of a payload.
 std::array<char, kFrameHeader> FrameHeader(uint8_t type, std::string_view payload);
 // The bytes of one message, appended to `out`.

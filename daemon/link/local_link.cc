@@ -48,7 +48,7 @@ Status LocalLink::Send(uint8_t type, std::string_view payload) {
   if (!open_ || closing_ || out_->owner == nullptr) {
     return {Code::kUnavailable, fmt::format("send to {}: the link is closed", out_->name)};
   }
-  SONDE_RETURN_IF_ERROR(CheckPayload(payload));
+  SONDE_RETURN_IF_ERROR(CheckPayload(payload.size()));
   const size_t size = kFrameHeader + payload.size();
   if (out_->bytes + size > kMaxQueued) {
     return {Code::kLimit, fmt::format("send to {}: {} bytes are waiting", out_->name, out_->bytes)};

@@ -186,7 +186,7 @@ Status SocketLink::Send(uint8_t type, std::string_view payload) {
   if (!open || close_when_connected_ || write_error_ != 0) {
     return {Code::kUnavailable, fmt::format("send to {}: the link is closed", peer_)};
   }
-  SONDE_RETURN_IF_ERROR(CheckPayload(payload));
+  SONDE_RETURN_IF_ERROR(CheckPayload(payload.size()));
   const size_t size = kFrameHeader + payload.size();
   if (queued() + size > kMaxQueued) {
     return {Code::kLimit, fmt::format("send to {}: {} bytes are waiting", peer_, queued())};

@@ -14,6 +14,15 @@ bool AreFew(size_t ranges, size_t in) {
 
 }  // namespace
 
+template <typename At>
+At NodeSet::FirstFrom(At at, At end, uint32_t node, bool search) {
+  if (search) {
+    return std::lower_bound(at, end, node, [](const Range& r, uint32_t n) { return r.last < n; });
+  }
+  while (at != end && at->last < node) ++at;
+  return at;
+}
+
 size_t NodeSet::size() const {
   if (many_ != nullptr) return many_->size;
   return empty() ? 0 : one_.last - one_.first + 1;
@@ -21,8 +30,7 @@ size_t NodeSet::size() const {
 
 bool NodeSet::Has(uint32_t node) const {
   const auto mine = all();
-  const auto at = std::lower_bound(mine.begin(), mine.end(), node,
-                                   [](const Range& r, uint32_t n) { return r.last < n; });
+  const auto at = FirstFrom(mine.begin(), mine.end(), node, true);
   return at != mine.end() && at->first <= node;
 }
 
@@ -34,12 +42,7 @@ bool NodeSet::HasAll(const NodeSet& other) const {
   const bool few = AreFew(theirs.size(), mine.size());
   auto at = mine.begin();
   for (const Range& r : theirs) {
-    if (few) {
-      at = std::lower_bound(at, mine.end(), r.first,
-                            [](const Range& m, uint32_t first) { return m.last < first; });
-    } else {
-      while (at != mine.end() && at->last < r.first) ++at;
-    }
+    at = FirstFrom(at, mine.end(), r.first, few);
     if (at == mine.end() || at->first > r.first || at->last < r.last) return false;
   }
   return true;
@@ -53,12 +56,7 @@ bool NodeSet::Intersects(const NodeSet& other) const {
   const bool search = AreFew(few.size(), many.size());
   auto at = many.begin();
   for (const Range& r : few) {
-    if (search) {
-      at = std::lower_bound(at, many.end(), r.first,
-                            [](const Range& m, uint32_t first) { return m.last < first; });
-    } else {
-      while (at != many.end() && at->last < r.first) ++at;
-    }
+    at = FirstFrom(at, many.end(), r.first, search);
     if (at == many.end()) return false;
     if (at->first <= r.last) return true;
   }
@@ -72,7 +70,7 @@ NodeSet NodeSet::Without(const NodeSet& other) const {
   auto first = theirs.begin();
   const auto keep = [&rest](const Range& r) { AddRange(rest.Own(), r); };
   for (Range r : all()) {
-    while (first != theirs.end() && first->last < r.first) ++first;
+    first = FirstFrom(first, theirs.end(), r.first, false);
     for (auto at = first; at != theirs.end() && at->first <= r.last; ++at) {
       if (at->first > r.first) keep({r.first, at->first - 1});
       r.first = at->last + 1;

@@ -36,6 +36,8 @@ class NodeSet {
   size_t bytes() const { return many_ == nullptr ? 0 : many_->ranges.capacity() * sizeof(Range); }
   // The first one; of an empty set kMaxNodes.
   uint32_t first() const { return empty() ? kMaxNodes : all().front().first; }
+  // And the last one; the set is not empty.
+  uint32_t last() const { return all().back().last; }
   bool Has(uint32_t node) const;
   // Nothing but this one.
   bool Is(uint32_t node) const { return ranges() == 1 && all().front() == Range{node, node}; }
@@ -79,6 +81,9 @@ class NodeSet {
     if (many_ != nullptr) return many_->ranges;
     return {&one_, one_.first == kMaxNodes ? 0u : 1u};
   }
+  // The first of these ranges that does not end before `node`.
+  template <typename At>
+  static At FirstFrom(At at, At end, uint32_t node, bool search);
   Many& Own();
   static void AddRange(Many& many, const Range& range);
   void Merge(const NodeSet& other);

@@ -165,11 +165,6 @@ TickMerger::Fate TickMerger::AddLate(const Contributor& from, const Frame& frame
   return Fate::kMerged;
 }
 
-void TickMerger::Remember(Nanos tick, const NodeSet& nodes) {
-  history_.Push() = {tick, nodes};
-  if (history_.size() > remember_) history_.PopFront();
-}
-
 void TickMerger::Remove(Id id) {
   Contributor* contributor = Find(id);
   if (contributor == nullptr) return;
@@ -203,7 +198,8 @@ void TickMerger::EmitFirst() {
   row.values.resize(union_.size());
   row.spreads.resize(union_.spreads());
   emitted_ = row.tick;
-  Remember(row.tick, row.nodes);
+  history_.Push() = {row.tick, row.nodes};
+  if (history_.size() > remember_) history_.PopFront();
   const size_t left = std::erase_if(contributors_, [this](const Contributor& c) {
     return c.leaves != 0 && c.leaves <= emitted_;
   });

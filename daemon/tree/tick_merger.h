@@ -125,7 +125,6 @@ class TickMerger {
   static NodeSet NodesOf(const Parts& parts);
   void TellNodes(Waiting& waiting);
   Fate AddLate(const Contributor& from, const Frame& frame, uint32_t sender);
-  void Remember(Nanos tick, const NodeSet& nodes);
   void KeepColumns(const Contributor& gone);
   void EmitComplete();
   void EmitFirst();

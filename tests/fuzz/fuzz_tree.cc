@@ -10,20 +10,12 @@
 #include "daemon/tree/children/relay.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/moments_message.h"
+#include "tests/fuzz/try_decode.h"
 
 namespace {
 
 using namespace sonde;
 using namespace sonde::tree;
-
-template <typename M>
-void TryDecode(std::string_view bytes) {
-  M message;
-  // What decodes must encode, and decode to the same again.
-  if (!Decode(bytes, message).ok()) return;
-  M again;
-  if (!Decode(Encode(message), again).ok() || Encode(again) != Encode(message)) __builtin_trap();
-}
 
 class NoLink : public Link {
  public:

@@ -7,6 +7,7 @@
 
 #include "daemon/link/trust/handshake.h"
 #include "daemon/link/trust/sealed_link.h"
+#include "tests/fuzz/try_decode.h"
 
 namespace {
 
@@ -14,15 +15,6 @@ using namespace sonde;
 using namespace sonde::tree;
 
 constexpr SealKey kKey{{1, 2, 3}, {4, 5, 6}};
-
-template <typename M>
-void TryDecode(std::string_view bytes) {
-  M message;
-  // What decodes must encode, and decode to the same again.
-  if (!Decode(bytes, message).ok()) return;
-  M again;
-  if (!Decode(Encode(message), again).ok() || Encode(again) != Encode(message)) __builtin_trap();
-}
 
 // A carrier that hands on what it is given.
 class Carrier final : public Link {

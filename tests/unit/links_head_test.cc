@@ -79,6 +79,21 @@ TEST_F(HeadLinks, AFirstConnectionThatFailsIsMadeAgain) {
   EXPECT_EQ(came_, 3);
 }
 
+// Whoever answers there has proved nothing yet.
+TEST_F(HeadLinks, BeforeTheProofALongMessageIsNotTaken) {
+  auto opened =
+      tree::Listener::Open(loop_, "127.0.0.1", {0, 0}, [&](std::unique_ptr<tree::SocketLink> link) {
+        Send(*link, Type::kOffer, std::string(tree::kMaxUnprovenMessage, 'x'));
+        links_.push_back(std::move(link));
+      });
+  ASSERT_TRUE(opened.ok()) << opened.status().message();
+  HeadLink node = Node(KeyOf(1));
+  node.Connect("127.0.0.1", (*opened)->port());
+  RunUntilKnown();
+  ASSERT_TRUE(ended_.has_value());
+  EXPECT_NE(ended_->find("at most 4096 are taken"), std::string::npos) << *ended_;
+}
+
 TEST_F(HeadLinks, WithAnotherKeyItEndsAtOnce) {
   Listen(0);
   HeadLink node = Node(KeyOf(2));

@@ -113,7 +113,7 @@ Status RdmLink::Send(uint8_t type, std::string_view payload) {
   if (!open || close_when_connected_ || !send_failed_.ok()) {
     return {Code::kUnavailable, fmt::format("send to {}: the link is closed", peer_text_)};
   }
-  SONDE_RETURN_IF_ERROR(CheckPayload(payload));
+  SONDE_RETURN_IF_ERROR(CheckPayload(payload.size()));
   const size_t size = kFrameHeader + payload.size();
   if (queued() + size > kMaxQueued) {
     return {Code::kLimit, fmt::format("send to {}: {} bytes are waiting", peer_text_, queued())};

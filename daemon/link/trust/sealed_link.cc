@@ -38,7 +38,7 @@ Status SealedLink::Send(uint8_t type, std::string_view payload) {
   }
   const size_t size = payload.size() + kSealOverhead;
   // Before the work is done for nothing.
-  SONDE_RETURN_IF_ERROR(CheckPayload({payload.data(), size}));
+  SONDE_RETURN_IF_ERROR(CheckPayload(size));
   Room room(size);
   seals_.send.Seal(type, payload, room.data());
   // A carrier that refuses a message drops it as a whole.

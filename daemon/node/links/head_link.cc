@@ -44,7 +44,6 @@ Status HeadLink::Open(const tree::Place& place) {
   if (!link.ok()) return link.status();
   socket_ = link->get();
   link_ = *std::move(link);
-  link_->SetMaxMessage(tree::kMaxMessage);
   link_->SetHandler(
       {.message = [this](uint8_t type, std::string_view payload) { OnHandshake(type, payload); },
        .closed = [this](const Status& why) { OnClosed(why); }});

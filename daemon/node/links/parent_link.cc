@@ -24,7 +24,6 @@ void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent
   if (!link.ok()) return owner_.Note(std::string(link.status().message()));
   link_ = *std::move(link);
   index_ = parent.index;
-  link_->SetMaxMessage(tree::kMaxMessage);
   handshake_ = std::make_unique<tree::ConnectingHandshake>(
       key_, tree::Channel{tree::Channel::Purpose::kChild, parent.index, parent.address},
       owner_.registration());

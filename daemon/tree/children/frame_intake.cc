@@ -1,7 +1,6 @@
 #include "daemon/tree/children/frame_intake.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 #include "core/bytes.h"
@@ -22,20 +21,6 @@ FrameInfo LostFrom(uint32_t node, Nanos tick) {
 }
 
 }  // namespace
-
-void FrameIntake::LimitNodes(uint32_t limit) {
-  node_limit_ = std::min(limit, NodeSet::kMaxNodes);
-  unknown_.Clear();
-  if (node_limit_ == NodeSet::kMaxNodes) return;
-  // One range, as NodeSet::Encode writes it.
-  std::string bytes;
-  ByteWriter w(bytes);
-  w.Varint(1);
-  w.Varint(node_limit_);
-  w.Varint(NodeSet::kMaxNodes - 1 - node_limit_);
-  ByteReader r(bytes);
-  unknown_.Decode(r);
-}
 
 // --- Streams ---
 
@@ -177,7 +162,7 @@ Status FrameIntake::OnFrame(Sender& sender, std::string_view bytes) {
   if (*stream == Stream::kOwn && !frame.nodes.Is(sender.index_)) {
     return {Code::kCorrupt, "a node's own frame is of another node"};
   }
-  if (unknown_.Intersects(frame.nodes)) {
+  if (frame.nodes.last() >= node_limit_) {
     return {Code::kCorrupt, "values of nodes that have never registered"};
   }
   const bool last_values = *stream == Stream::kEnded;

@@ -94,7 +94,7 @@ class FrameIntake {
 
   // At the head: nodes have numbers below this. Frames of others are refused, for what is kept of
   // nodes is as long as the highest number.
-  void LimitNodes(uint32_t limit);
+  void LimitNodes(uint32_t limit) { node_limit_ = limit; }
   uint32_t node_limit() const { return node_limit_; }
 
   // A failure means that the link must be closed.
@@ -156,8 +156,7 @@ class FrameIntake {
   const Clock& clock_;
   SchemaCache schemas_;
   uint32_t node_limit_ = NodeSet::kMaxNodes;
-  NodeSet unknown_;  // all nodes from there on
-  Nanos soon_ = 0;   // no tick until then is too early
+  Nanos soon_ = 0;  // no tick until then is too early
   std::vector<Sender*> contributing_;
   // Child and stream -> its newest contributor.
   std::unordered_map<uint64_t, TickMerger::Id> newest_;
