@@ -97,7 +97,7 @@ class Step {
     config.fanout = kFanout;
     config.http = "off";
     head_ = std::make_unique<Head>(loop_, clock_, launch, config,
-                                   [this](std::string) { loop_.Stop(); });
+                                   [this](const std::string& /*report*/) { loop_.Stop(); });
     Die(head_->Start({}));
   }
 
