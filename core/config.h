@@ -36,6 +36,9 @@ struct Config {
   // Tree.
   static constexpr uint32_t kMaxFanout = 256;
   uint32_t fanout = 16;  // 2 to kMaxFanout
+  // Nodes of steps of more nodes than this come to the head through others (gateways). 1 to a
+  // million.
+  uint32_t direct_nodes = 1024;
   // Links between nodes: "auto": over the machine's own fabric, else "sockets"; "sockets";
   // libfabric providers, the preferred first, separated by commas; "none": all nodes send to the
   // head.

@@ -131,6 +131,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kLocalTasks, Number(&M::tasks_here)},
       {key::kNodeId, Number(&M::node_id)},
       {key::kHost, Text(&M::host)},
+      {key::kHosts, Text(&M::hosts)},
       {key::kTopology, Text(&M::topology)},
       {key::kTopologyPattern, Text(&M::topology_pattern)},
       {key::kLevel, [](M& m, V v) { return ParseStepLevel(v, m); }},

@@ -26,6 +26,7 @@ struct LaunchMessage {
   std::string host;
   std::string home;
   uint32_t node_id = 0;
+  std::string hosts;     // of the step in the order of node_id, perhaps only the first; "": unknown
   std::string topology;  // the node's place in the network and what its parts are, as Slurm says
   std::string topology_pattern;
   uint32_t tasks_here = 0;

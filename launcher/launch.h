@@ -152,6 +152,10 @@ inline constexpr std::string_view kTasks = "tasks";
 inline constexpr std::string_view kLocalTasks = "local_tasks";  // of them on this node
 inline constexpr std::string_view kNodeId = "node_id";          // within the step (het: component)
 inline constexpr std::string_view kHost = "host";  // this node's name as Slurm calls it
+// The step's nodes in the order of their numbers, as Slurm writes them (n[001-003,007]), perhaps
+// only the first of them; absent if Slurm does not tell. Large steps need the first ones.
+inline constexpr std::string_view kHosts = "hosts";
+inline constexpr size_t kMaxHosts = 8192;
 // Where the node is in the network, as Slurm tells it: SLURM_TOPOLOGY_ADDR and ..._PATTERN; absent
 // if Slurm does not tell.
 inline constexpr std::string_view kTopology = "topology";

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "core/text/port_range.h"
+#include "launcher/first_hosts.h"
 #include "launcher/launch.h"
 #include "launcher/proxy_socket.h"
 #include "launcher/random.h"
@@ -55,6 +56,10 @@ void AddNode(spank_t spank, const launch::Environment& environment, int level,
   const std::string_view job_nodes = environment.First("SLURM_JOB_NUM_NODES", "SLURM_NNODES");
   message.Add(key::kJobNodes, job_nodes.empty() ? std::to_string(nodes) : job_nodes);
   message.Add(key::kHost, facts.name);
+  if (nodes > 1) {
+    const std::string_view hosts = environment.First("SLURM_STEP_NODELIST");
+    if (!hosts.empty()) message.AddIfRoom(key::kHosts, launch::FirstHosts(hosts, launch::kMaxHosts));
+  }
   if (const std::string_view at = environment.First("SLURM_TOPOLOGY_ADDR"); !at.empty()) {
     message.Add(key::kTopology, at);
     message.Add(key::kTopologyPattern, environment.First("SLURM_TOPOLOGY_ADDR_PATTERN"));

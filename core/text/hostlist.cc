@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
@@ -46,7 +47,84 @@ std::string Ranges(const Family& family) {
   return out;
 }
 
+// The entries of a list: up to the next comma that is not between brackets.
+std::string_view TakeEntry(std::string_view& rest) {
+  size_t end = 0;
+  for (bool inside = false; end < rest.size() && (inside || rest[end] != ','); ++end) {
+    if (rest[end] == '[') inside = true;
+    if (rest[end] == ']') inside = false;
+  }
+  const std::string_view entry = rest.substr(0, end);
+  rest.remove_prefix(std::min(end + 1, rest.size()));
+  return entry;
+}
+
+Status NotAList(std::string_view entry) {
+  return {Code::kInvalid, fmt::format("'{}' is no list of hosts as n[001-003,007]", entry)};
+}
+
+// One of the ranges between brackets, "001-003" or "7".
+struct Range {
+  uint32_t first = 0;
+  uint32_t last = 0;
+  size_t width = 0;
+};
+
+bool ParseHostNumber(std::string_view text, uint32_t& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() && text.size() <= kMaxDigits;
+}
+
+bool ParseRange(std::string_view text, Range& range) {
+  const std::string_view first = text.substr(0, text.find('-'));
+  range.width = first.size();
+  if (!ParseHostNumber(first, range.first)) return false;
+  range.last = range.first;
+  return first.size() == text.size() ||
+         (ParseHostNumber(text.substr(first.size() + 1), range.last) && range.first <= range.last);
+}
+
+// The names that begin with `prefix` and go on as `rest` says, behind `hosts`; false: that is no
+// list.
+bool ExpandName(const std::string& prefix, std::string_view rest, size_t most,
+                std::vector<std::string>& hosts, int depth = 0) {
+  constexpr int kMostRanges = 8;  // Slurm takes fewer in one name
+  if (hosts.size() == most) return true;
+  if (depth > kMostRanges) return false;
+  const size_t open = rest.find('[');
+  if (open == rest.npos) {
+    if (rest.find(']') != rest.npos || prefix.size() + rest.size() == 0) return false;
+    hosts.push_back(prefix + std::string(rest));
+    return true;
+  }
+  const size_t close = rest.find(']');
+  if (close == rest.npos || close < open) return false;
+  const std::string stem = prefix + std::string(rest.substr(0, open));
+  std::string_view ranges = rest.substr(open + 1, close - open - 1);
+  if (ranges.empty()) return false;
+  while (!ranges.empty()) {
+    Range range;
+    const std::string_view text = ranges.substr(0, ranges.find(','));
+    if (!ParseRange(text, range)) return false;
+    ranges.remove_prefix(std::min(text.size() + 1, ranges.size()));
+    for (uint32_t i = range.first; i <= range.last && hosts.size() < most; ++i) {
+      const std::string name = stem + fmt::format("{:0{}}", i, range.width);
+      if (!ExpandName(name, rest.substr(close + 1), most, hosts, depth + 1)) return false;
+    }
+  }
+  return true;
+}
+
 }  // namespace
+
+Result<std::vector<std::string>> ExpandHosts(std::string_view list, size_t most) {
+  std::vector<std::string> hosts;
+  while (!list.empty() && hosts.size() < most) {
+    const std::string_view entry = TakeEntry(list);
+    if (!ExpandName("", entry, most, hosts)) return NotAList(entry);
+  }
+  return hosts;
+}
 
 std::string CompressHosts(const std::vector<std::string>& hosts) {
   std::vector<Family> families;

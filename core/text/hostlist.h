@@ -3,8 +3,12 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <cstddef>
 #include <string>
+#include <string_view>
 #include <vector>
+
+#include "core/status.h"
 
 namespace sonde {
 
@@ -14,5 +18,9 @@ std::string CompressHosts(const std::vector<std::string>& hosts);
 
 // For the beginning of a line: that list if it is short, else their number, "12 nodes".
 std::string NameHosts(const std::vector<std::string>& hosts);
+
+// The hosts of such a list in its order, the first `most` of them; several ranges in one name are
+// allowed, rack[1-2]n[01-16]. kInvalid says what is wrong.
+Result<std::vector<std::string>> ExpandHosts(std::string_view list, size_t most);
 
 }  // namespace sonde

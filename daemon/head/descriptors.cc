@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 
 namespace sonde::head {
@@ -15,12 +16,14 @@ constexpr uint64_t kOwn = 32;
 
 }  // namespace
 
-uint64_t DescriptorsFor(uint64_t nodes, uint64_t fanout) {
-  return nodes + std::min(nodes, fanout) + kWeb + kArchive + kOwn;
+uint64_t DescriptorsFor(uint64_t nodes, uint64_t direct, uint64_t fanout) {
+  const auto gateways = static_cast<uint64_t>(std::ceil(std::sqrt(nodes)));
+  const uint64_t connections = nodes <= direct ? nodes : std::min(nodes, direct + 4 * gateways);
+  return connections + std::min(nodes, fanout) + kWeb + kArchive + kOwn;
 }
 
-std::string TooFewDescriptors(uint64_t nodes, uint64_t fanout, uint64_t limit) {
-  const uint64_t needed = DescriptorsFor(nodes, fanout);
+std::string TooFewDescriptors(uint64_t nodes, uint64_t direct, uint64_t fanout, uint64_t limit) {
+  const uint64_t needed = DescriptorsFor(nodes, direct, fanout);
   if (limit >= needed) return "";
   return fmt::format(
       "the host of srun lets a process have {} open files, and the head of {} nodes needs {}: "

@@ -228,6 +228,7 @@ void Head::Greet(uint32_t node, tree::Link& control) {
        Encode(tree::Welcome{node, config_.fanout, static_cast<uint64_t>(clock_.Now()),
                             static_cast<uint64_t>(record_.Job()->start), number_}));
   Send(control, Type::kBudget, Encode(intake_.Budget(nodes_.expected())));
+  if (!launch_.acting) Send(control, Type::kGateway, "");
   if (counters_paused_) Send(control, Type::kCounters, "\1");
   if (const std::string needs = alarms_->OnNode(node); !needs.empty()) {
     Send(control, Type::kDerive, needs);
@@ -241,7 +242,7 @@ void Head::OnRegistered(bool more) {
 }
 
 void Head::NoteDescriptors() {
-  std::string too_few = TooFewDescriptors(nodes_.expected(), config_.fanout, DescriptorLimit());
+  std::string too_few = TooFewDescriptors(nodes_.expected(), config_.direct_nodes, config_.fanout, DescriptorLimit());
   if (!too_few.empty() && !std::exchange(told_descriptors_, true)) AddNote(std::move(too_few));
 }
 

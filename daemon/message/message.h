@@ -86,6 +86,13 @@ enum class Type : uint8_t {
   kOffer = 49,   // accepting side, after kHello: who it is, which ciphers it knows, nonce, proof
   kEntry = 50,   // connecting side: the cipher; its registration, sealed
   kSealed = 51,  // both, from then on: a message of another type (daemon/link/trust/seal.h)
+
+  // Control connections that go through a gateway (daemon/link/via_links.h).
+  kGateway = 60,   // head -> node: it may be a gateway to this head
+  kViaOpen = 61,   // gateway -> head: a node has proved the key to it: varint channel, registration
+  kVia = 62,       // both: varint channel, and a message of it: its type, a byte, and payload
+  kViaClose = 63,  // both: varint channel: nothing more comes of it
+  kGatewayLeaves = 64,  // gateway -> node: it goes; the node looks for another way
 };
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after

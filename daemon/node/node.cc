@@ -48,6 +48,8 @@ Node::Node(Loop& loop, StepClock& time, const LaunchMessage& launch, const Confi
       relay_(loop, queries_, launch.job.period, clock_, *this),
       children_(relay_.children()),
       uplink_(relay_.uplink()),
+      gateways_(PlanGateways(launch_, config.direct_nodes)),
+      gateway_(loop, launch_.key, launch_.node_id, [this] { CheckDelivered(); }),
       head_(loop, launch_.key, *this),
       standby_(loop, launch_, config.port_range),
       tasks_(loop, {}, [this] { Finish(true); }),
@@ -67,7 +69,8 @@ Node::Node(Loop& loop, StepClock& time, const LaunchMessage& launch, const Confi
 
 Node::~Node() {
   for (const Loop::TimerId timer : {tick_timer_, fabric_timer_, finish_timer_, reach_timer_,
-                                    children_timer_, blocks_timer_, blocks_limit_timer_}) {
+                                    children_timer_, gateway_timer_, blocks_timer_,
+                                    blocks_limit_timer_}) {
     loop_.Cancel(timer);
   }
 }

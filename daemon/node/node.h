@@ -32,6 +32,8 @@
 #include "daemon/node/application.h"
 #include "daemon/node/launcher/suspension.h"
 #include "daemon/node/launcher/task_watch.h"
+#include "daemon/node/links/gateway.h"
+#include "daemon/node/links/gateway_plan.h"
 #include "daemon/node/links/head_link.h"
 #include "daemon/node/links/parent_link.h"
 #include "daemon/node/links/standby.h"
@@ -64,6 +66,10 @@ class Node final : private HeadLink::Owner,
   static constexpr Nanos kChildrenLimit = 300 * kMillisecond;
   // And then how long it waits for its other children to send their data elsewhere.
   static constexpr Nanos kLeaveLimit = 300 * kMillisecond;
+  // So long after its tasks' end a gateway is there for nodes whose tasks go on, and then it waits
+  // so long for them to find another way.
+  static constexpr Nanos kGatewayLimit = 300 * kMillisecond;
+  static constexpr Nanos kGatewayLeaveLimit = 200 * kMillisecond;
   // Word of a frame may take so long to come; with long periods, two and a half periods.
   static constexpr Nanos kWordOfHead = 3 * kSecond;
 
@@ -128,6 +134,7 @@ class Node final : private HeadLink::Owner,
   bool HeadIsThere() const;
   bool IsSuspended() const override { return suspension_.Holds(); }
   bool BecomeHead() override;
+  void OpenGateway();
   void Note(std::string text) override;
   bool Ask(const tree::AskMessage& ask) override;
   void OnJoined(const tree::JoinedMessage& exporter) override;
@@ -164,6 +171,8 @@ class Node final : private HeadLink::Owner,
   void SendBye();
   void CheckDelivered();
   void GiveUp();
+  // Once nobody needs this node as a gateway.
+  void EndWhenFree();
   void End();
 
   Loop& loop_;
@@ -188,6 +197,8 @@ class Node final : private HeadLink::Owner,
   uint64_t told_lost_samples_ = 0;
   bool leaves_out_ = false;
 
+  GatewayPlan gateways_;
+  Gateway gateway_;
   HeadLink head_;
   uint64_t head_number_ = 0;
   Nanos step_start_ = 0;       // by the head's clock
@@ -218,6 +229,7 @@ class Node final : private HeadLink::Owner,
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId reach_timer_ = 0;
   Loop::TimerId children_timer_ = 0;
+  Loop::TimerId gateway_timer_ = 0;
   Loop::TimerId blocks_timer_ = 0;
   Loop::TimerId blocks_limit_timer_ = 0;
 

@@ -57,6 +57,7 @@ void Node::Finish(bool launcher_gone) {
 // Until OnRegistered goes on. A host that drops packets would cost each step all of the
 // limit.
 void Node::WaitForHead() {
+  head_.StopSeeking();
   const Nanos reach = kReachLimit + launch_.job.expected_nodes * kReachLimitEach;
   reach_timer_ = loop_.At(std::max(finish_began_, started_ + reach), [this] {
     reach_timer_ = 0;
@@ -108,7 +109,16 @@ void Node::SendBye() {
 void Node::CheckDelivered() {
   if (state_ != State::kDelivering) return;
   if (blocks_.delivered()) SendLastWord();
-  if (bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered()) End();
+  if (bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered()) EndWhenFree();
+}
+
+void Node::EndWhenFree() {
+  if (gateway_.connections() == 0) return End();
+  if (gateway_timer_ != 0) return;
+  gateway_timer_ = loop_.At(finish_began_ + kGatewayLimit, [this] {
+    gateway_.Leave();
+    gateway_timer_ = loop_.After(kGatewayLeaveLimit, [this] { End(); });
+  });
 }
 
 // The tasks' end has waited in vain for the daemon: somebody should know.

@@ -19,7 +19,11 @@ constexpr size_t kMaxNotes = 16;  // that wait for the connection
 
 void Node::ConnectToHead() {
   Start();
-  head_.Connect(launch_.head_host, launch_.head_port);
+  std::vector<std::vector<GatewayDoor>> ways;
+  for (const GatewayPlan::Way& way : gateways_.ways) {
+    ways.push_back(DoorsOf(way, launch_.key, tree::PortsOf(config_.port_range)));
+  }
+  head_.Connect(launch_.head_host, launch_.head_port, std::move(ways));
 }
 
 void Node::UseControl(std::unique_ptr<tree::Link> control) {
@@ -40,6 +44,11 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
       if (Decode(payload, list).ok()) head_.SetSuccessors(std::move(list.places), index_);
       return;
     }
+    case Type::kGateway:
+      return OpenGateway();
+    case Type::kVia:
+    case Type::kViaClose:
+      return gateway_.OnHeadMessage(type, payload);
     case Type::kCounters:
       if (payload.size() == 1) recorder_.sampler().PauseCounters(payload[0] != 0);
       return;
@@ -130,6 +139,7 @@ void Node::OnRegistered(const tree::Welcome& welcome, Nanos waited) {
 // Data that goes over a parent's link still goes there.
 void Node::OnHeadLost(tree::Link& link, const Status& why) {
   application_.OnDisconnected(why);
+  gateway_.OnHeadLost();
   uplink_.Forget(&link);
   if (uplink_.link() == &link) UseLink(nullptr, false);
 }
@@ -152,8 +162,19 @@ void Node::OnOver() {
 
 void Node::EndWithoutHead(const Status& why) {
   application_.OnDisconnected(why);
+  gateway_.OnHeadLost();
   UseLink(nullptr, false);
   End();
+}
+
+// Also when its own tasks are done: others may only now come.
+void Node::OpenGateway() {
+  if (!gateways_.is_gateway || head_.link() == nullptr) return;
+  const Status opened =
+      gateway_.Open(*head_.link(), head_.local_host(),
+                    GatewayPorts(launch_.key, launch_.node_id, tree::PortsOf(config_.port_range)));
+  // They come to the head by themselves.
+  if (!opened.ok()) log::Warning("no gateway for other nodes: {}", opened.message());
 }
 
 void Node::OnStandby() {

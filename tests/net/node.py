@@ -40,13 +40,14 @@ class WallClock:
 
 
 class Node:
-    """A node of the step: its space, its daemon and its application."""
+    """A node of the step: its space, its daemon and its application. `named`: else it goes by its
+    address."""
 
-    def __init__(self, step, node_id, space, clock):
+    def __init__(self, step, node_id, space, clock, named=True):
         self.id = node_id
-        self.host = f"n{node_id}"
         self.space = space
         self.address = self.space.address
+        self.host = f"n{node_id}" if named else self.address
         self.daemon = self.application = None
         self._log_begins = 0  # that of the daemon there is now
         self.lost = False  # killed, or cut off for good

@@ -86,12 +86,13 @@ def story(rows, fault):
 
 class Step:
     """`own_archives`: nodes do not share a file system. `programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
-    of sonde.conf. `clocks`: the daemons' wall clocks can be set."""
+    of sonde.conf. `clocks`: the daemons' wall clocks can be set. `gateways`: nodes come to the head
+    through others, as in a large step."""
 
     number = 0
 
     def __init__(self, programs, network, directory, *, nodes, fanout=2, skews=None, seed=0, conf=(),
-                 own_archives=False, level=1, period=PERIOD, clocks=False):
+                 own_archives=False, level=1, period=PERIOD, clocks=False, gateways=False):
         Step.number += 1
         self.name = f"{os.getpid()}{Step.number:04d}.0"
         self.size, self.fanout = nodes, fanout
@@ -112,6 +113,8 @@ class Step:
         self._own_archives = own_archives
         self.conf = directory / "sonde.conf"
         lines = [f"fanout = {fanout}", "http = 0.0.0.0", "http_port = 0", "fabric_after = 50ms"]
+        if gateways:
+            lines += ["direct_nodes = 1"]
         lines += [f"log_dir = {directory / 'log'}", "log_level = debug", *conf]
         self.conf.write_text("\n".join(lines) + "\n")
         self.space, self.address = network.head, network.head.address
@@ -125,8 +128,11 @@ class Step:
 
         self.clock = clock("head")
         self.nodes = [
-            Node(self, i, network.nodes[i], clock(i, (skews or {}).get(i, 0))) for i in range(nodes)
+            Node(self, i, network.nodes[i], clock(i, (skews or {}).get(i, 0)), named=not gateways)
+            for i in range(nodes)
         ]
+        # Names that nobody can resolve lead nowhere.
+        self._hosts = {"hosts": ",".join(node.host for node in self.nodes)} if gateways else {}
         self.wires = network.wires
         self.wires.reset(seed)
         self._by_index = []
@@ -140,7 +146,7 @@ class Step:
             "uid": os.getuid(), "home": self.directory, "nodes": self.size, "job_nodes": self.size,
             "tasks": self.size, "level": self.level, "period": int(self.period * 1e9), "key": self.key,
             "config": self.conf, "archive": self.archive, "command": "app", "host": "head",
-        }  # fmt: skip
+        } | self._hosts  # fmt: skip
 
     @staticmethod
     def environment():

@@ -222,6 +222,10 @@ void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
       return OnAskTime(index, payload);
     case Type::kJoined:
       return owner_.OnJoined(index, payload);
+    case Type::kViaOpen:
+    case Type::kVia:
+    case Type::kViaClose:
+      return OnVia(index, static_cast<Type>(type), payload);
     case Type::kAsk: {
       const Status status = owner_.OnAsk(index, payload);
       if (!status.ok()) OnClosed(index, status);
@@ -235,6 +239,22 @@ void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
   if (!status.ok()) return OnClosed(index, status);
   links_.Watch();
   owner_.CheckNodesDone();
+}
+
+// An acting head has told nobody to be a gateway: nodes come to it by themselves.
+void Nodes::OnVia(uint32_t index, Type type, std::string_view payload) {
+  if (acting_) return;
+  auto via = nodes_[index].via;
+  if (via == nullptr) {
+    via = std::make_shared<tree::ViaLinks>(
+        loop_, *nodes_[index].control,
+        [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
+          owner_.OnProven(who, std::move(link));
+        });
+    nodes_[index].via = via;
+  }
+  const Status status = via->OnMessage(type, payload);
+  if (!status.ok()) OnClosed(index, status);
 }
 
 void Nodes::OnAskTime(uint32_t index, std::string_view payload) {
@@ -293,6 +313,7 @@ void Nodes::OnBye(uint32_t index, std::string_view payload) {
 
 void Nodes::CloseControl(Node& node) {
   stay_ -= node.Stays();
+  if (const auto via = std::exchange(node.via, nullptr)) via->Lose();
   rows_.children().Remove(*node.control);
   tree::DestroyLater(loop_, std::move(node.control));
 }

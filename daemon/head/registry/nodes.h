@@ -24,6 +24,7 @@
 #include "daemon/head/registry/registrations.h"
 #include "daemon/head/registry/succession.h"
 #include "daemon/link/link.h"
+#include "daemon/link/via_links.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
 #include "daemon/tree/children/child_links.h"
@@ -42,6 +43,8 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   // The head. It is not called by the constructor, nor once this is gone.
   class Owner {
    public:
+    // A node that has come through another one, its gateway, and proved the key there.
+    virtual void OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> link) = 0;
     // What a node is told first over its connection.
     virtual void Greet(uint32_t node, tree::Link& control) = 0;
     // A node has registered; `more`: the step is expected to have more nodes than before.
@@ -113,6 +116,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   struct Node {
     std::unique_ptr<tree::Link> control;  // nullptr: none now
     bool gone = false;                    // said goodbye, was lost or replaced
+    std::shared_ptr<tree::ViaLinks> via;  // of the nodes that come through it; nullptr: none do
     bool Stays() const { return control != nullptr && !gone; }
   };
 
@@ -129,6 +133,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   void Replace(uint32_t index);
   void CloseControl(Node& node);
   void OnMessage(uint32_t index, uint8_t type, std::string_view payload);
+  void OnVia(uint32_t index, tree::Type type, std::string_view payload);
   void OnClosed(uint32_t index, const Status& why);
   void OnExits(uint32_t index, std::string_view payload);
   void OnBye(uint32_t index, std::string_view payload);

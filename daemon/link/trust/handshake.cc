@@ -30,7 +30,21 @@ Status CheckNotDowngraded(std::string_view nonce) {
 std::string NameOf(const Channel& channel) {
   const std::string who =
       channel.acceptor == kHeadIndex ? "the head" : fmt::format("node {}", channel.acceptor);
-  return who + (channel.purpose == Channel::Purpose::kChild ? ", for children" : "");
+  switch (channel.purpose) {
+    case Channel::Purpose::kChild:
+      return who + ", for children";
+    case Channel::Purpose::kGateway:
+      return who + ", as gateway";
+    default:
+      return who;
+  }
+}
+
+// Whom a daemon of version 6 asks nothing of, and who is none.
+Status CheckSpeaksEarlier(const Channel& channel) {
+  if (channel.purpose != Channel::Purpose::kGateway) return {};
+  return {Code::kPermission, fmt::format("a gateway speaks protocol {} and later, and the peer {}",
+                                         kSealingVersion, kEarlierVersion)};
 }
 
 HandshakeStep AnswerWith(Type type, std::string payload) {
@@ -67,6 +81,7 @@ Result<HandshakeStep> ConnectingHandshake::OnChallenge(std::string_view payload)
   Challenge challenge;
   SONDE_RETURN_IF_ERROR(Decode(payload, challenge));
   SONDE_RETURN_IF_ERROR(CheckNotDowngraded(challenge.nonce));
+  SONDE_RETURN_IF_ERROR(CheckSpeaksEarlier(channel_));
   if (challenge.nonce.size() != kNonceSize ||
       !SameBytes(challenge.proof, Prove(key_, "accept", nonce_, challenge.nonce, ""))) {
     return UnknownKey();
@@ -133,6 +148,7 @@ Result<HandshakeStep> AcceptingHandshake::OnHello(std::string_view payload) {
   Offer& offer = said_.offer;
   offer.nonce = MakeMarkedNonce(kProtocolVersion);
   if (MarkedVersion(hello.nonce) < kSealingVersion) {
+    SONDE_RETURN_IF_ERROR(CheckSpeaksEarlier(channel_));
     state_ = State::kProof;
     const std::string proof = Prove(key_, "accept", hello.nonce, offer.nonce, "");
     return AnswerWith(Type::kChallenge, Encode(Challenge{offer.nonce, proof}));

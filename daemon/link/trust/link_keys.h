@@ -23,6 +23,7 @@ struct Channel {
   enum class Purpose : uint32_t {
     kControl = 1,  // a node's connection to the head
     kChild = 2,    // a child's link to its parent
+    kGateway = 3,  // a node's connection to its gateway, in place of one to the head
   };
   Purpose purpose = Purpose::kControl;
   uint32_t acceptor = kHeadIndex;  // index of the node that accepts, or on which an acting head is

@@ -9,6 +9,7 @@
 namespace sonde::node {
 
 using tree::Type;
+using Purpose = tree::Channel::Purpose;
 
 HeadLink::HeadLink(Loop& loop, const StepKey& key, Owner& owner)
     : loop_(loop), key_(key), owner_(owner) {}
@@ -25,9 +26,17 @@ void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
   log::Info("{} nodes stand by to be head", successors_.size());
 }
 
-void HeadLink::Connect(const std::string& host, uint16_t port) {
+void HeadLink::Connect(const std::string& host, uint16_t port,
+                       std::vector<std::vector<GatewayDoor>> ways) {
   head_ = {tree::kHeadIndex, host, port};
-  if (const Status opened = Open(head_); !opened.ok()) owner_.OnNoHead(opened);
+  ways_ = std::move(ways);
+  if (!ways_.empty()) return SeekGateway(Clock::System().Monotonic() + kGatewaySearch);
+  ConnectDirectly();
+}
+
+void HeadLink::ConnectDirectly() {
+  const Status opened = Open(head_, Purpose::kControl);
+  if (!opened.ok()) owner_.OnNoHead(opened);
 }
 
 void HeadLink::Use(std::unique_ptr<tree::Link> link) {
@@ -38,7 +47,7 @@ void HeadLink::Use(std::unique_ptr<tree::Link> link) {
        .closed = [this](const Status& why) { OnClosed(why); }});
 }
 
-Status HeadLink::Open(const tree::Place& place) {
+Status HeadLink::Open(const tree::Place& place, Purpose purpose) {
   Result<std::unique_ptr<tree::SocketLink>> link =
       tree::SocketLink::Connect(loop_, place.host, place.port);
   if (!link.ok()) return link.status();
@@ -48,8 +57,7 @@ Status HeadLink::Open(const tree::Place& place) {
       {.message = [this](uint8_t type, std::string_view payload) { OnHandshake(type, payload); },
        .closed = [this](const Status& why) { OnClosed(why); }});
   handshake_ = std::make_unique<tree::ConnectingHandshake>(
-      key_, tree::Channel{tree::Channel::Purpose::kControl, place.index, ""},
-      owner_.registration());
+      key_, tree::Channel{purpose, place.index, ""}, owner_.registration());
   tree::Send(*link_, Type::kHello, handshake_->Hello());
   return {};
 }
@@ -58,13 +66,19 @@ void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
   heard_ = true;
   Result<tree::HandshakeStep> step = handshake_->OnMessage(type, payload);
   if (!step.ok()) {
-    log::Warning("the head is not trusted: {}", step.status().message());
+    if (seeks_gateway()) {  // somebody else may have the port
+      log::Debug("no gateway: {}", step.status().message());
+    } else {
+      log::Warning("the head is not trusted: {}", step.status().message());
+    }
     return OnClosed(step.status());
   }
   local_host_ = tree::HostText(socket_->local_address());
   tree::Send(*link_, step->answer->type, step->answer->payload);
   proof_sent_ = Clock::System().Monotonic();
   handshake_.reset();
+  // The head may have registered this node, which must not come as another one.
+  if (seeks_gateway()) loop_.Cancel(std::exchange(timer_, 0));
   link_ = tree::SealWith(std::move(step->seals), std::move(link_));
   link_->SetMaxMessage(tree::kMaxMessage);
   link_->SetHandler({.message = [this](uint8_t t, std::string_view p) { OnMessage(t, p); },
@@ -77,6 +91,10 @@ void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
     Drop();
     return owner_.OnOver();
   }
+  if (static_cast<Type>(type) == Type::kGatewayLeaves) {
+    left_by_gateway_ = true;
+    return OnClosed({Code::kUnavailable, "the gateway leaves"});
+  }
   if (static_cast<Type>(type) != Type::kWelcome) {
     if (welcome_) owner_.OnHeadMessage(static_cast<Type>(type), payload);
     return;
@@ -84,6 +102,8 @@ void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
   tree::Welcome welcome;
   if (welcome_ || !Decode(payload, welcome).ok()) return;
   loop_.Cancel(std::exchange(timer_, 0));
+  if (std::exchange(seek_until_, 0) != 0) ways_.erase(ways_.begin());
+  left_by_gateway_ = false;
   if (known_ && next_ > 0) head_ = successors_[next_ - 1];
   if (welcome.port != 0) head_.port = welcome.port;
   welcome_ = known_ = true;
@@ -108,6 +128,7 @@ void HeadLink::OnClosed(const Status& why) {
     Drop();
     return owner_.OnNoHead(why);
   }
+  if (seeks_gateway()) return NextDoor();
   if (!known_ && lost_at_ == 0) lost_at_ = Clock::System().Monotonic();
   if (!was_welcome) return Again(why);
   lost_at_ = Clock::System().Monotonic();
@@ -115,7 +136,55 @@ void HeadLink::OnClosed(const Status& why) {
   log::Warning("the connection to the head is lost: {}", why.message());
   owner_.OnHeadLost(*link_, why);
   Drop();
+  if (std::exchange(left_by_gateway_, false) && !ways_.empty()) return SeekGateway(lost_at_);
+  ways_.clear();
   Try();
+}
+
+// --- Through a gateway ---
+
+void HeadLink::SeekGateway(Nanos until) {
+  seek_until_ = until;
+  door_ = 0;
+  TryGateway();
+}
+
+void HeadLink::TryGateway() {
+  const GatewayDoor& door = ways_.front()[door_];
+  timer_ = loop_.After(kGatewayAnswer, [this] {
+    timer_ = 0;
+    NextDoor();
+  });
+  const Status opened = Open({door.node, door.host, door.port}, Purpose::kGateway);
+  if (!opened.ok()) NextDoor();
+}
+
+// The one before did not lead to the head.
+void HeadLink::NextDoor() {
+  Drop();
+  const bool another = ++door_ < ways_.front().size();
+  // All doors are tried once, unless that takes too long.
+  const Nanos most = seek_until_ + (another ? kGatewayAnswer : 0);
+  if (Clock::System().Monotonic() >= most) return GoDirectly();
+  if (another) return TryGateway();
+  door_ = 0;
+  timer_ = loop_.After(kGatewayPause, [this] {
+    timer_ = 0;
+    TryGateway();
+  });
+}
+
+void HeadLink::StopSeeking() {
+  const bool proven = link_ != nullptr && handshake_ == nullptr;
+  if (seeks_gateway() && !proven) GoDirectly();
+}
+
+void HeadLink::GoDirectly() {
+  seek_until_ = 0;
+  ways_.clear();
+  Drop();
+  log::Info("no gateway leads to the head: this node connects to it");
+  known_ ? Try() : ConnectDirectly();
 }
 
 Nanos HeadLink::EachNode() const {
@@ -147,7 +216,7 @@ void HeadLink::Try() {
     timer_ = 0;
     Again({Code::kTimeout, "no answer"});
   });
-  if (const Status opened = Open(place); !opened.ok()) Again(opened);
+  if (const Status opened = Open(place, Purpose::kControl); !opened.ok()) Again(opened);
 }
 
 bool HeadLink::GivesUp(const Status& why) const {

@@ -1,6 +1,11 @@
 // A node's connection to the head of its step: finds it, proves the key, and when the connection is
 // lost, finds the head again or whoever goes on in its place.
 //
+// In a large step the connection goes through a gateway (gateway_plan.h). Nodes do not begin in one
+// moment, so a node looks for its gateway for kGatewaySearch, and goes to the head itself if it has
+// not found it by then. When a gateway says that it leaves, the node tries the other one that it
+// knows, once; in all other cases a node whose connection is lost goes on without gateways.
+//
 // The head names its successors beforehand: nodes that listen for that case (Place). When the
 // connection is lost, these are tried in turn:
 //   the head      one that is still there takes the node back under its index
@@ -30,6 +35,7 @@
 #include "daemon/link/trust/handshake.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
+#include "daemon/node/links/gateway_plan.h"
 
 namespace sonde::node {
 
@@ -48,6 +54,10 @@ class HeadLink {
   static constexpr Nanos kPauseSuspended = kSecond;
   static constexpr Nanos kGiveUp = 60 * kSecond;
   static constexpr Nanos kGiveUpFirst = 3 * kSecond;
+  static constexpr Nanos kGatewaySearch = 2 * kSecond;
+  // For a gateway's answer, and between two rounds of its ports.
+  static constexpr Nanos kGatewayAnswer = kSecond;
+  static constexpr Nanos kGatewayPause = 50 * kMillisecond;
 
   // Whose connection it is: the node. It is not called by the constructor, nor once this is gone.
   class Owner {
@@ -74,8 +84,12 @@ class HeadLink {
   HeadLink(Loop& loop, const StepKey& key, Owner& owner);
   ~HeadLink();
 
-  // Over the network.
-  void Connect(const std::string& host, uint16_t port);
+  // Over the network. `ways`: the doors of this node's gateway, and those of the other one it may
+  // try; none: it comes to the head.
+  void Connect(const std::string& host, uint16_t port,
+               std::vector<std::vector<GatewayDoor>> ways = {});
+  // A gateway that has not been found by now is not looked for any more.
+  void StopSeeking();
   // In the same process; it needs no proof.
   void Use(std::unique_ptr<tree::Link> link);
   // `own`: this node's index.
@@ -93,11 +107,18 @@ class HeadLink {
   uint64_t bytes_sent() const { return sent_before_ + (link_ ? link_->bytes_sent() : 0); }
 
  private:
+  // Whether a gateway is being looked for.
+  bool seeks_gateway() const { return seek_until_ != 0; }
+  void ConnectDirectly();
+  void SeekGateway(Nanos until);
+  void TryGateway();
+  void NextDoor();
+  void GoDirectly();
   void Try();
   Nanos EachNode() const;
   Nanos Answer() const;
   void Again(const Status& why);
-  Status Open(const tree::Place& place);
+  Status Open(const tree::Place& place, tree::Channel::Purpose purpose);
   void OnHandshake(uint8_t type, std::string_view payload);
   void OnMessage(uint8_t type, std::string_view payload);
   void OnClosed(const Status& why);
@@ -121,6 +142,10 @@ class HeadLink {
   tree::Place head_;  // where we are, or were last
   std::vector<tree::Place> successors_;
   uint32_t own_ = tree::kHeadIndex;
+  std::vector<std::vector<GatewayDoor>> ways_;  // not tried yet, but for the first while seeking
+  size_t door_ = 0;                             // of ways_[0]
+  Nanos seek_until_ = 0;                        // monotonic; 0: no gateway is looked for
+  bool left_by_gateway_ = false;
   size_t next_ = 0;    // 0: head_, else of successors_ the one before
   Nanos lost_at_ = 0;  // monotonic; of the first connection, when it first failed
   Loop::TimerId timer_ = 0;

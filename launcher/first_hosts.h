@@ -1,0 +1,38 @@
+// The beginning of a list of hosts that is too long to be carried.
+//
+// Header-only, as it is compiled into spank_sonde.so.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace sonde::launch {
+
+// A list of the first hosts of n[001-003,007],login that has at most `most` bytes; "" if there is
+// none.
+inline std::string FirstHosts(std::string_view list, size_t most) {
+  if (list.size() <= most) return std::string(list);
+  size_t entry = 0;  // where the name begins that does not fit
+  size_t range = 0;  // where its range ends, of one range, as far as it fits; 0: nowhere
+  int ranges = 0;
+  bool inside = false;
+  for (size_t i = 0; i < most; ++i) {
+    if (list[i] == '[') inside = true, ++ranges;
+    if (list[i] == ']') inside = false, range = 0;
+    if (list[i] != ',') continue;
+    if (inside) {
+      range = i;
+    } else {
+      entry = i, range = 0, ranges = 0;
+    }
+  }
+  // Of several ranges, the last one cut, the hosts would be others.
+  if (range != 0 && ranges == 1) return std::string(list.substr(0, range)) + "]";
+  return std::string(list.substr(0, entry));
+}
+
+}  // namespace sonde::launch
