@@ -195,9 +195,8 @@ const std::vector<Key>& Keys() {
          return OneOf(v, {"full", "short", "off"}, c.report);
        }},
       {"proxy_socket", [](Config& c, V v) { return ParseBool(v, c.proxy_socket); }},
-      {"direct_nodes",
-       [](Config& c, V v) { return ParseNumber(v, 1, 1'000'000, c.direct_nodes); }},
       {"fanout", [](Config& c, V v) { return ParseNumber(v, 2, Config::kMaxFanout, c.fanout); }},
+      {"direct_nodes", [](Config& c, V v) { return ParseNumber(v, 1, 1'000'000, c.direct_nodes); }},
       {"provider", [](Config& c, V v) { return ParseProviders(v, c.provider); }},
       {"interface", [](Config& c, V v) { return Any(v, c.interface); }},
       {"fabric_after", [](Config& c, V v) { return ParseTime(v, c.fabric_after); }},

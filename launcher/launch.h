@@ -88,6 +88,8 @@ inline constexpr size_t kMaxPacket = 32768;
 inline constexpr size_t kMaxLaunch = kMaxPacket - 256;
 using sonde::kMaxEvents;
 inline constexpr size_t kMaxMachineEvents = 64;
+// Of key::kHosts, but for a bracket.
+inline constexpr size_t kMaxHosts = 8192;
 
 inline constexpr char kLaunch = 'L';
 inline constexpr char kTask = 'T';
@@ -155,7 +157,6 @@ inline constexpr std::string_view kHost = "host";  // this node's name as Slurm 
 // The step's nodes in the order of their numbers, as Slurm writes them (n[001-003,007]), perhaps
 // only the first of them; absent if Slurm does not tell. Large steps need the first ones.
 inline constexpr std::string_view kHosts = "hosts";
-inline constexpr size_t kMaxHosts = 8192;
 // Where the node is in the network, as Slurm tells it: SLURM_TOPOLOGY_ADDR and ..._PATTERN; absent
 // if Slurm does not tell.
 inline constexpr std::string_view kTopology = "topology";

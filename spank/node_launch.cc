@@ -7,8 +7,8 @@
 #include <string>
 #include <utility>
 
+#include "core/text/first_hosts.h"
 #include "core/text/port_range.h"
-#include "launcher/first_hosts.h"
 #include "launcher/launch.h"
 #include "launcher/proxy_socket.h"
 #include "launcher/random.h"
@@ -58,7 +58,7 @@ void AddNode(spank_t spank, const launch::Environment& environment, int level,
   message.Add(key::kHost, facts.name);
   if (nodes > 1) {
     const std::string_view hosts = environment.First("SLURM_STEP_NODELIST");
-    if (!hosts.empty()) message.AddIfRoom(key::kHosts, launch::FirstHosts(hosts, launch::kMaxHosts));
+    if (!hosts.empty()) message.AddIfRoom(key::kHosts, FirstHosts(hosts, launch::kMaxHosts));
   }
   if (const std::string_view at = environment.First("SLURM_TOPOLOGY_ADDR"); !at.empty()) {
     message.Add(key::kTopology, at);

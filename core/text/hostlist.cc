@@ -59,10 +59,6 @@ std::string_view TakeEntry(std::string_view& rest) {
   return entry;
 }
 
-Status NotAList(std::string_view entry) {
-  return {Code::kInvalid, fmt::format("'{}' is no list of hosts as n[001-003,007]", entry)};
-}
-
 // One of the ranges between brackets, "001-003" or "7".
 struct Range {
   uint32_t first = 0;
@@ -117,11 +113,10 @@ bool ExpandName(const std::string& prefix, std::string_view rest, size_t most,
 
 }  // namespace
 
-Result<std::vector<std::string>> ExpandHosts(std::string_view list, size_t most) {
+std::optional<std::vector<std::string>> ExpandHosts(std::string_view list, size_t most) {
   std::vector<std::string> hosts;
   while (!list.empty() && hosts.size() < most) {
-    const std::string_view entry = TakeEntry(list);
-    if (!ExpandName("", entry, most, hosts)) return NotAList(entry);
+    if (!ExpandName("", TakeEntry(list), most, hosts)) return std::nullopt;
   }
   return hosts;
 }

@@ -4,11 +4,10 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "core/status.h"
 
 namespace sonde {
 
@@ -20,7 +19,7 @@ std::string CompressHosts(const std::vector<std::string>& hosts);
 std::string NameHosts(const std::vector<std::string>& hosts);
 
 // The hosts of such a list in its order, the first `most` of them; several ranges in one name are
-// allowed, rack[1-2]n[01-16]. kInvalid says what is wrong.
-Result<std::vector<std::string>> ExpandHosts(std::string_view list, size_t most);
+// allowed, rack[1-2]n[01-16]. Nothing: it is no such list.
+std::optional<std::vector<std::string>> ExpandHosts(std::string_view list, size_t most);
 
 }  // namespace sonde

@@ -242,7 +242,8 @@ void Head::OnRegistered(bool more) {
 }
 
 void Head::NoteDescriptors() {
-  std::string too_few = TooFewDescriptors(nodes_.expected(), config_.direct_nodes, config_.fanout, DescriptorLimit());
+  std::string too_few =
+      TooFewDescriptors(nodes_.expected(), config_.direct_nodes, config_.fanout, DescriptorLimit());
   if (!too_few.empty() && !std::exchange(told_descriptors_, true)) AddNote(std::move(too_few));
 }
 

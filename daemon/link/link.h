@@ -28,6 +28,8 @@ namespace sonde::tree {
 // bound is much lower.
 inline constexpr size_t kMaxMessage = 8u << 20;
 inline constexpr size_t kMaxUnprovenMessage = 4096;
+// What a link that seals adds to a message at most.
+inline constexpr size_t kRoomToSeal = 32;
 // What may wait in a link to be sent; more is refused with kLimit.
 inline constexpr size_t kMaxQueued = 32u << 20;
 // How long CloseWhenSent waits for the peer.

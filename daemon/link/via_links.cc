@@ -6,7 +6,6 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
-#include "daemon/link/trust/seal.h"
 
 namespace sonde::tree {
 
@@ -39,9 +38,7 @@ Status DecodeVia(std::string_view bytes, ViaMessage& message) {
   return {};
 }
 
-std::string Encode(const ViaOpen& open) {
-  return EncodeVia({open.channel, 0, Encode(open.who)});
-}
+std::string Encode(const ViaOpen& open) { return EncodeVia({open.channel, 0, Encode(open.who)}); }
 
 Status Decode(std::string_view bytes, ViaOpen& open) {
   ViaMessage message;
@@ -80,7 +77,7 @@ class ViaLinks::Channel final : public Link {
 
   Status Send(uint8_t type, std::string_view payload) override {
     if (!open_) return {Code::kUnavailable, fmt::format("send to {}: the link is closed", peer())};
-    SONDE_RETURN_IF_ERROR(CheckPayload(payload.size() + kViaOverhead + kSealOverhead));
+    SONDE_RETURN_IF_ERROR(CheckPayload(payload.size() + kViaOverhead + kRoomToSeal));
     const Status sent = state_->gateway->Send(static_cast<uint8_t>(Type::kVia),
                                               EncodeVia({number_, type, payload}));
     if (!sent.ok()) {

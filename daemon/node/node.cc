@@ -68,9 +68,9 @@ Node::Node(Loop& loop, StepClock& time, const LaunchMessage& launch, const Confi
 }
 
 Node::~Node() {
-  for (const Loop::TimerId timer : {tick_timer_, fabric_timer_, finish_timer_, reach_timer_,
-                                    children_timer_, gateway_timer_, blocks_timer_,
-                                    blocks_limit_timer_}) {
+  for (const Loop::TimerId timer :
+       {tick_timer_, fabric_timer_, finish_timer_, reach_timer_, children_timer_, gateway_timer_,
+        blocks_timer_, blocks_limit_timer_}) {
     loop_.Cancel(timer);
   }
 }

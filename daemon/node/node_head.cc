@@ -173,8 +173,11 @@ void Node::OpenGateway() {
   const Status opened =
       gateway_.Open(*head_.link(), head_.local_host(),
                     GatewayPorts(launch_.key, launch_.node_id, tree::PortsOf(config_.port_range)));
-  // They come to the head by themselves.
-  if (!opened.ok()) log::Warning("no gateway for other nodes: {}", opened.message());
+  if (opened.ok()) {
+    log::Info("this node is a gateway for others, at port {}", gateway_.port());
+  } else {  // they come to the head by themselves
+    log::Warning("no gateway for other nodes: {}", opened.message());
+  }
 }
 
 void Node::OnStandby() {

@@ -166,8 +166,7 @@ class GatewayWays : public testing::Test, public HeadLink::Owner {
                        [this](const Status&) { gateway.OnHeadLost(); }});
       at_head = std::move(head);
       via = std::make_shared<tree::ViaLinks>(
-          all.loop_, *at_head,
-          [&all](const tree::Registration&, std::unique_ptr<tree::Link> link) {
+          all.loop_, *at_head, [&all](const tree::Registration&, std::unique_ptr<tree::Link> link) {
             all.Welcome(std::move(link), true);
           });
       at_head->SetMaxMessage(tree::kMaxMessage);
@@ -200,8 +199,7 @@ class GatewayWays : public testing::Test, public HeadLink::Owner {
     node.Connect("127.0.0.1", listener_->port(), std::move(ways));
   }
   void RunUntilWelcome(int welcomes = 1) {
-    EXPECT_TRUE(tree::RunUntil(
-        loop_, [&] { return welcomes_ >= welcomes || ended_.has_value(); }));
+    EXPECT_TRUE(tree::RunUntil(loop_, [&] { return welcomes_ >= welcomes || ended_.has_value(); }));
     EXPECT_EQ(ended_, std::nullopt);
   }
 
@@ -250,11 +248,10 @@ TEST_F(GatewayWays, AGatewayThatBeginsLaterIsWaitedFor) {
 
 TEST_F(GatewayWays, APortThatSomebodyElseHasIsPassedOver) {
   Porter porter(*this, 3);
-  auto other = tree::Listener::Open(
-      loop_, "127.0.0.1", {porter.ports[0], porter.ports[0]},
-      [this](std::unique_ptr<tree::SocketLink> link) {
-        tree::DestroyLater(loop_, std::move(link));
-      });
+  auto other = tree::Listener::Open(loop_, "127.0.0.1", {porter.ports[0], porter.ports[0]},
+                                    [this](std::unique_ptr<tree::SocketLink> link) {
+                                      tree::DestroyLater(loop_, std::move(link));
+                                    });
   ASSERT_TRUE(other.ok());
   porter.Open();
   HeadLink node(loop_, GatewayKey(), *this);

@@ -9,6 +9,8 @@
 namespace sonde::tree {
 namespace {
 
+static_assert(kSealOverhead <= kRoomToSeal);
+
 constexpr auto kSealedType = static_cast<uint8_t>(Type::kSealed);
 
 // Room for the bytes of one message while it is worked on.

@@ -4,7 +4,6 @@
 
 #include "core/log.h"
 #include "daemon/link/send.h"
-#include "daemon/link/trust/seal.h"
 #include "daemon/link/via_links.h"
 
 namespace sonde::node {
@@ -43,7 +42,7 @@ Status Gateway::Open(tree::Link& head, const std::string& host,
 void Gateway::OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> link) {
   if (head_ == nullptr) return;
   const uint64_t channel = next_++;
-  link->SetMaxMessage(tree::kMaxMessage - tree::kViaOverhead - tree::kSealOverhead);
+  link->SetMaxMessage(tree::kMaxMessage - tree::kViaOverhead - tree::kRoomToSeal);
   link->SetHandler(
       {.message = [this, channel](uint8_t type,
                                   std::string_view payload) { Up(channel, type, payload); },

@@ -40,6 +40,8 @@ class Gateway {
   // This node goes: the others are told to look for another way, and nobody else is let in.
   void Leave();
 
+  // 0: nobody is let in.
+  uint16_t port() const { return listener_ == nullptr ? 0 : listener_->port(); }
   size_t connections() const { return links_.size(); }
 
  private:

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "core/bytes.h"
 #include "core/log.h"
@@ -18,9 +19,9 @@ GatewayPlan PlanGateways(const LaunchMessage& launch, uint32_t direct) {
   if (launch.hosts.empty() || !launch.job.het_job.empty() || launch.role != Role::kNode) return {};
   // Of the list, which may be long, as much as is needed.
   const auto wanted = static_cast<uint32_t>(std::ceil(std::sqrt(nodes)));
-  Result<std::vector<std::string>> hosts = ExpandHosts(launch.hosts, wanted);
-  if (!hosts.ok()) {
-    log::Warning("the step's hosts: {}", hosts.status().message());
+  const std::optional<std::vector<std::string>> hosts = ExpandHosts(launch.hosts, wanted);
+  if (!hosts) {
+    log::Warning("not a list of hosts as n[001-003,007]: '{}'", launch.hosts);
     return {};
   }
   const auto gateways = static_cast<uint32_t>(hosts->size());

@@ -128,7 +128,8 @@ void HeadLink::OnClosed(const Status& why) {
     Drop();
     return owner_.OnNoHead(why);
   }
-  if (seeks_gateway()) return NextDoor();
+  // A name that nobody knows leads to none of its doors.
+  if (seeks_gateway()) return why.code() == Code::kNotFound ? GoDirectly() : NextDoor();
   if (!known_ && lost_at_ == 0) lost_at_ = Clock::System().Monotonic();
   if (!was_welcome) return Again(why);
   lost_at_ = Clock::System().Monotonic();

@@ -10,7 +10,7 @@
 #include <string>
 #include <string_view>
 
-namespace sonde::launch {
+namespace sonde {
 
 // A list of the first hosts of n[001-003,007],login that has at most `most` bytes; "" if there is
 // none.
@@ -30,9 +30,12 @@ inline std::string FirstHosts(std::string_view list, size_t most) {
       entry = i, range = 0, ranges = 0;
     }
   }
-  // Of several ranges, the last one cut, the hosts would be others.
-  if (range != 0 && ranges == 1) return std::string(list.substr(0, range)) + "]";
+  // Where a name goes on behind the range the hosts would be others, and so they would be of
+  // several ranges.
+  const size_t end = range == 0 ? list.npos : list.find(']', range);
+  const bool ends = end != list.npos && (end + 1 == list.size() || list[end + 1] == ',');
+  if (ends && ranges == 1) return std::string(list.substr(0, range)) + "]";
   return std::string(list.substr(0, entry));
 }
 
-}  // namespace sonde::launch
+}  // namespace sonde

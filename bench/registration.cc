@@ -1,0 +1,162 @@
+// How long it takes until all nodes of a step are registered, and what that costs its head: through
+// gateways, and with a connection of each node to the head.
+//
+// Head and connections are the real ones, over sockets of loopback, sealed. The nodes are in
+// another process. A gateway's nodes are only named to it here: they would be on other machines.
+// All come at once, which is the worst that srun can do.
+// usage: bench_registration [NODES...]
+#include <fmt/core.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bench/growth.h"
+#include "core/log.h"
+#include "daemon/head/head.h"
+#include "daemon/link/address.h"
+#include "daemon/link/listener.h"
+#include "daemon/link/send.h"
+#include "daemon/link/via_links.h"
+#include "daemon/loop.h"
+#include "daemon/node/links/head_link.h"
+#include "tests/unit/temp_dir.h"
+
+namespace sonde {
+namespace {
+
+using tree::Type;
+
+constexpr const char* kHost = "127.0.0.1";
+constexpr uint32_t kMostDirect = 10'000;  // a process may not have more descriptors everywhere
+
+[[noreturn]] void Die(std::string_view what) {
+  fmt::print(stderr, "bench_registration: {}\n", what);
+  std::exit(1);
+}
+
+tree::Registration RegistrationOf(uint32_t node, uint32_t nodes) {
+  tree::Registration who;
+  who.job = "7";
+  who.step = "0";
+  who.node_id = node;
+  who.nodes = nodes;
+  who.tasks = 1;
+  who.host = fmt::format("n{:06}", node);
+  return who;
+}
+
+// A node, with those that come through it.
+class Comer final : public node::HeadLink::Owner {
+ public:
+  Comer(Loop& loop, uint32_t node, uint32_t nodes, uint16_t head, size_t& welcomes)
+      : node_(node), nodes_(nodes), welcomes_(welcomes), link_(loop, {}, *this) {
+    link_.Connect(kHost, head);
+  }
+  void Bring(uint32_t node) { brings_.push_back(node); }
+
+  tree::Registration registration() const override { return RegistrationOf(node_, nodes_); }
+  void OnWelcome(const tree::Welcome& /*welcome*/, Nanos /*waited*/) override { ++welcomes_; }
+  void OnHeadMessage(Type type, std::string_view payload) override {
+    if (type == Type::kGateway) {
+      for (uint64_t i = 0; i < brings_.size(); ++i) {
+        link_.Send(Type::kViaOpen, Encode(tree::ViaOpen{i, RegistrationOf(brings_[i], nodes_)}));
+      }
+    }
+    tree::ViaMessage message;
+    if (type != Type::kVia || !DecodeVia(payload, message).ok()) return;
+    welcomes_ += static_cast<Type>(message.type) == Type::kWelcome;
+  }
+  void OnHeadLost(tree::Link& /*link*/, const Status& why) override { Die(why.message()); }
+  void OnNoHead(const Status& why) override { Die(why.message()); }
+  void OnOver() override { Die("the step is over"); }
+  bool IsSuspended() const override { return false; }
+  bool BecomeHead() override { return false; }
+
+ private:
+  const uint32_t node_;
+  const uint32_t nodes_;
+  std::vector<uint32_t> brings_;
+  size_t& welcomes_;
+  node::HeadLink link_;
+};
+
+// In a process of its own, until it is killed.
+[[noreturn]] void RunNodes(uint32_t nodes, uint32_t gateways, uint16_t head, int done) {
+  Loop loop;
+  size_t welcomes = 0;
+  std::vector<std::unique_ptr<Comer>> comers;
+  for (uint32_t i = 0; i < gateways; ++i) {
+    comers.push_back(std::make_unique<Comer>(loop, i, nodes, head, welcomes));
+  }
+  for (uint32_t i = gateways; i < nodes; ++i) comers[i % gateways]->Bring(i);
+  loop.AddSleepCheck([&] {
+    if (welcomes == nodes) loop.Stop();
+    return true;
+  });
+  loop.Run();
+  if (write(done, "x", 1) != 1) Die("the head is gone");
+  for (;;) pause();
+}
+
+void Measure(const char* kind, uint32_t nodes, uint32_t gateways) {
+  auto socket = tree::ListenAt(kHost, {0, 0});
+  if (!socket.ok()) Die(socket.status().message());
+  const uint16_t port = tree::PortOf(tree::LocalAddress(socket->get()));
+  int ends[2];
+  if (pipe(ends) != 0) Die("no pipe");
+  TempDir directory{TempDir::Memory()};
+  Loop loop;
+  StepClock clock;
+  LaunchMessage launch;
+  launch.role = Role::kHead;
+  launch.archive = directory.path();
+  launch.has_key = true;
+  launch.job.id = {"7", "0"};
+  launch.job.start = Clock::System().Now();
+  launch.job.expected_nodes = nodes;
+  launch.job.period = kSecond;
+  Config config;
+  config.http = "off";
+  head::Head head(loop, clock, launch, config, [&](const std::string& /*report*/) { loop.Stop(); });
+  if (const Status started = head.Start(*std::move(socket)); !started.ok()) Die(started.message());
+  const Nanos begin = Clock::System().Monotonic();
+  const double cpu = growth::CpuMicroseconds();
+  const pid_t pid = fork();
+  if (pid < 0) Die("cannot fork");
+  if (pid == 0) RunNodes(nodes, gateways, port, ends[1]);
+  const Status watched = loop.Watch(ends[0], EPOLLIN, [&](uint32_t) { loop.Stop(); });
+  if (!watched.ok()) Die(watched.message());
+  loop.Run();
+  const double cost = (growth::CpuMicroseconds() - cpu) / nodes;
+  const double took = static_cast<double>(Clock::System().Monotonic() - begin) / 1e6;
+  kill(pid, SIGKILL);
+  waitpid(pid, nullptr, 0);
+  loop.Unwatch(ends[0]);
+  close(ends[0]);
+  close(ends[1]);
+  fmt::print(
+      "figure {}_{} {:.3f} us\nfigure {}_all_{} {:.0f} ms\nfigure {}_connections_{} {} "
+      "connections\n",
+      kind, nodes, cost, kind, nodes, took, kind, nodes, gateways);
+  std::fflush(stdout);
+}
+
+}  // namespace
+}  // namespace sonde
+
+int main(int argc, char** argv) {
+  signal(SIGPIPE, SIG_IGN);
+  sonde::log::Discard("bench_registration");
+  for (const uint32_t nodes : sonde::growth::Sizes(argc, argv, 4, {1000, 10'000, 100'000})) {
+    const auto gateways = static_cast<uint32_t>(std::ceil(std::sqrt(nodes)));
+    sonde::Measure("gateways", nodes, gateways);
+    if (nodes <= sonde::kMostDirect) sonde::Measure("direct", nodes, nodes);
+  }
+}
