@@ -11,6 +11,7 @@
 
 #include "core/status.h"
 #include "core/unique_fd.h"
+#include "launcher/last_words.h"
 #include "launcher/process.h"
 
 namespace sonde::spank {
@@ -18,6 +19,7 @@ namespace sonde::spank {
 struct SrunContext {
   std::string step;  // as users write it: 4711.0
   launch::Daemon head;
+  launch::LastWords words;  // of the head
   UniqueFd slot;            // among those of the host, where the site bounds them
   bool stopped = false;     // the head was asked to finish and had its time
   Status no_head;           // why there can be none

@@ -186,8 +186,9 @@ Status Head::Start(UniqueFd listen) {
 
 Status Head::Listen(UniqueFd socket) {
   nodes_.ChooseSuccessors();
-  rendezvous_ = std::make_unique<Rendezvous>(
-      loop_, launch_.key, launch_.place, static_cast<Rendezvous::Owner&>(*this), nodes_.expected());
+  rendezvous_ =
+      std::make_unique<Rendezvous>(loop_, launch_.key, ChannelTo(launch_),
+                                   static_cast<Rendezvous::Owner&>(*this), nodes_.expected());
   SONDE_RETURN_IF_ERROR(rendezvous_->Listen(std::move(socket)));
   if (launch_.acting) {
     finish_timer_ = loop_.After(Nodes::kTakeoverLimit, [this] {
@@ -207,7 +208,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   // The node comes again, to the next head.
   if (state_ == State::kLeaving)
     return Status(Code::kUnavailable, "another node acts as head soon");
-  if (const Status bad = CheckNode(who); !bad.ok()) {
+  if (const Status bad = CheckNode(who, control->sealed()); !bad.ok()) {
     Send(*control, Type::kOver, "");
     return bad;
   }
@@ -216,11 +217,11 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   return index;
 }
 
-Status Head::CheckNode(const tree::Registration& who) const {
+Status Head::CheckNode(const tree::Registration& who, bool sealed) const {
   if (state_ != State::kRunning && state_ != State::kWaitingForNodes) {
     return {Code::kUnavailable, "the step is over"};
   }
-  return nodes_.Check(who);
+  return nodes_.Check(who, sealed);
 }
 
 void Head::Greet(uint32_t node, tree::Link& control) {

@@ -95,7 +95,7 @@ class Head final : private RowPath::Owner,
   }
   void OnGone(uint32_t node) override;
   Status Listen(UniqueFd socket);
-  Status CheckNode(const tree::Registration& who) const;
+  Status CheckNode(const tree::Registration& who, bool sealed) const;
   void NoteDescriptors();
   void SendBudgets();
 

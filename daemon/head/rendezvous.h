@@ -19,6 +19,9 @@
 
 namespace sonde::head {
 
+// To the head that is started so, as its nodes know it.
+tree::Channel ChannelTo(const LaunchMessage& launch);
+
 class Rendezvous {
  public:
   class Owner {
@@ -32,9 +35,8 @@ class Rendezvous {
     ~Owner() = default;
   };
 
-  // `place`: the node on which an acting head is; kHeadIndex: the head is srun's. `nodes`: so many
-  // may come in one moment.
-  Rendezvous(Loop& loop, const StepKey& key, uint32_t place, Owner& owner, uint32_t nodes);
+  // `channel`: to it, as the nodes know it. `nodes`: so many may come in one moment.
+  Rendezvous(Loop& loop, const StepKey& key, tree::Channel channel, Owner& owner, uint32_t nodes);
 
   Status Listen(UniqueFd socket);
 

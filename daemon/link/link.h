@@ -70,6 +70,9 @@ class Link {
   virtual void SetMaxMessage(size_t bytes) = 0;
   // The peer as a person would name it: "10.0.0.7:51234", "10.0.0.7:51234 over tcp".
   virtual std::string peer() const = 0;
+  // Nobody between its ends can read or change what it carries; so its peer speaks version 7 of the
+  // protocol, or a later one.
+  virtual bool sealed() const { return false; }
 
   virtual uint64_t bytes_sent() const { return bytes_sent_; }
   virtual uint64_t bytes_received() const { return bytes_received_; }

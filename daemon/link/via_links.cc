@@ -68,7 +68,8 @@ class ViaLinks::Channel final : public Link {
         state_(std::move(state)),
         number_(number),
         gateway_(state_->gateway->peer()),
-        host_(std::move(host)) {
+        host_(std::move(host)),
+        sealed_(state_->gateway->sealed()) {
     state_->channels.emplace(number_, this);
   }
   ~Channel() override {
@@ -94,6 +95,9 @@ class ViaLinks::Channel final : public Link {
   size_t queued() const override { return open_ ? state_->gateway->queued() : 0; }
   void SetMaxMessage(size_t bytes) override { max_message_ = bytes; }
   std::string peer() const override { return fmt::format("{} through {}", host_, gateway_); }
+
+  // The node has proved the key to the gateway, which seals.
+  bool sealed() const override { return sealed_; }
 
   void Take(uint8_t type, std::string_view payload) {
     if (payload.size() + 1 > max_message_) {
@@ -131,6 +135,7 @@ class ViaLinks::Channel final : public Link {
   const uint64_t number_;
   const std::string gateway_;
   const std::string host_;
+  const bool sealed_;
   size_t max_message_ = kMaxMessage;
   bool open_ = true;
   std::shared_ptr<char> alive_ = std::make_shared<char>();

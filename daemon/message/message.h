@@ -87,6 +87,10 @@ enum class Type : uint8_t {
   kEntry = 50,   // connecting side: the cipher; its registration, sealed
   kSealed = 51,  // both, from then on: a message of another type (daemon/link/trust/seal.h)
 
+  // head -> node, before a kParent or kSuccessors that names it: varint, the index of a node that
+  // speaks version 6. Who is named there and not here speaks 7.
+  kEarlier = 52,
+
   // Control connections that go through a gateway (daemon/link/via_links.h).
   kGateway = 60,   // head -> node: it may be a gateway to this head
   kViaOpen = 61,   // gateway -> head: a node has proved the key to it: varint channel, registration
@@ -108,6 +112,8 @@ inline constexpr uint32_t kSealingVersion = 7;
 // That of the release before, which is spoken as well. kHello says this version for good: that
 // release takes no other.
 inline constexpr uint32_t kEarlierVersion = 6;
+// Daemons of version 6 know no later type, and close the link of a child or node that sends one.
+inline constexpr Type kLastOfEarlier = Type::kAnswer;
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 

@@ -86,6 +86,7 @@ class Site:
         self.chooser.write_text(CHOOSE.format(directory=cluster.dir, old=old.build, new=NEW.build))
         self.chooser.chmod(0o755)
         self.steps = 0
+        self.logs = cluster.dir / "tmp" / USER
 
     def install(self, srun, nodes):
         for name, text in (("plugstack.srun", srun), ("plugstack.conf", nodes)):
@@ -105,6 +106,16 @@ class Site:
         step.gate = gate
         step.wait_nodes(nodes)
         return step
+
+    def least_of_head(self, step):
+        """The least version in which each node's daemon of this release speaks to the head."""
+        logs = [path.read_text() for path in self.logs.glob(f"sonded.{step.id}.n*.log")]
+        return sorted(
+            int(line.split("protocol")[1].split()[0])
+            for log in logs
+            for line in log.splitlines()
+            if "the head is to speak" in line
+        )
 
     def daemons(self, role, step):
         """Pid -> the release of its program."""
@@ -160,8 +171,9 @@ def surprises(shown):
 @pytest.fixture(scope="module")
 def site(make_cluster, old):
     cluster = make_cluster()
-    cluster.conf(CONF)
-    return Site(cluster, old)
+    site = Site(cluster, old)
+    cluster.conf(f"{CONF}log_dir = {site.logs}\nlog_level = debug\n")
+    return site
 
 
 @pytest.fixture(autouse=True)
@@ -184,6 +196,7 @@ INSTALLATIONS = {
     "old_srun": "old old new new",
     "old_plugin_of_srun": "old new new new",
     "old_plugin_of_nodes": "new new old new",
+    "old_daemon_of_srun": "new old new new",
 }
 
 
@@ -197,6 +210,8 @@ def test_a_step_is_watched_in_full(site, installed):
     )
     step = site.start()
     assert site.releases(step) == ([daemon], [node_daemon] * 4)
+    known = all(release is NEW for release in (plugin, daemon, node_plugin))
+    assert site.least_of_head(step) == ([7 if known else 6] * 4 if node_daemon is NEW else [])
     for reader in (NEW, site.old):
         assert job_of(reader.show(site.cluster, step.id))["state"] == "running"
     shown = site.finish(step)

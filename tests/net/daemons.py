@@ -36,7 +36,7 @@ class Daemon:
 
     waits = Waits()  # of all of them, for a processor
 
-    def __init__(self, space, role, launch, descriptors, environment):
+    def __init__(self, space, role, launch, descriptors, environment, program=SONDED):
         self.role = role
         self.exited = False
         self._report = b""
@@ -47,10 +47,10 @@ class Daemon:
         null = os.open("/dev/null", os.O_RDWR | os.O_CLOEXEC)
         actions = [(os.POSIX_SPAWN_DUP2, null, fd) for fd in range(3)]
         actions += [(os.POSIX_SPAWN_DUP2, fd, number) for fd, number in high.items()]
-        arguments = [str(SONDED), f"--{role}", f"{launch['job']}.{launch['step']}"]
+        arguments = [str(program), f"--{role}", f"{launch['job']}.{launch['step']}"]
         with space.inside():
             self.pid = os.posix_spawn(
-                SONDED, arguments, environment, file_actions=actions, setsid=True
+                program, arguments, environment, file_actions=actions, setsid=True
             )
         self.waits.watch(self.pid)
         for fd in (null, *high):

@@ -33,12 +33,13 @@ import subprocess
 import time
 
 import pytest
-from daemons import LISTEN, SONDE, Daemon
+from daemons import LISTEN, ROOT, SONDE, Daemon
 from node import HEAD, Node, WallClock
 
 # Promises that the daemons do not keep yet: name -> what is missing.
 NOT_YET = {}
 
+NOTHING_BUILT = 77  # of scripts/previous
 PERIOD = 0.1
 # The promises of issue and design: how long until the tree is whole again.
 HEALS_WITHIN = 2.0
@@ -84,20 +85,33 @@ def story(rows, fault):
     return " ".join(f"{at - fault:+.1f}s:{n}/{total:g}" for at, n, total in told) + last
 
 
+def earlier_sonded():
+    """The daemon of the release before."""
+    done = subprocess.run(
+        [ROOT / "scripts" / "previous"], capture_output=True, text=True, check=False
+    )
+    if done.returncode == NOTHING_BUILT:
+        pytest.skip(f"no release before: {done.stderr}")
+    assert done.returncode == 0, done.stderr
+    return pathlib.Path(done.stdout.strip()) / "daemon" / "sonded"
+
+
 class Step:
     """`own_archives`: nodes do not share a file system. `programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
     of sonde.conf. `clocks`: the daemons' wall clocks can be set. `gateways`: nodes come to the head
-    through others, as in a large step."""
+    through others, as in a large step. `earlier`: ids of nodes whose daemons are of the release before."""
 
     number = 0
 
     def __init__(self, programs, network, directory, *, nodes, fanout=2, skews=None, seed=0, conf=(),
-                 own_archives=False, level=1, period=PERIOD, clocks=False, gateways=False):
+                 own_archives=False, level=1, period=PERIOD, clocks=False, gateways=False,
+                 earlier=()):
         Step.number += 1
         self.name = f"{os.getpid()}{Step.number:04d}.0"
         self.size, self.fanout = nodes, fanout
         self.level, self.period = level, period
         self.program = programs.application
+        self.earlier = {node: earlier_sonded() for node in earlier}  # id -> program
         self.library = programs.library
         self.directory = directory
         self.closed = False
@@ -165,10 +179,10 @@ class Step:
             self.space, "head", self.launch("head"), {listener: LISTEN}, environment
         )
 
-    def start(self, count=None):
+    def start(self, count=None, in_turn=False):
         """Starts head and nodes, the first `count` or all, and waits until the tree is built and a tick
-        has them all."""
-        self.start_nodes(count)
+        has them all. `in_turn`: a node's index is its id."""
+        self.start_nodes(count, in_turn)
         wait_for(self.built, "the tree")
         self.wait_whole()
 
@@ -179,12 +193,14 @@ class Step:
             node.add(1)
         self.wait_total()
 
-    def start_nodes(self, count=None):
+    def start_nodes(self, count=None, in_turn=False):
         """Starts head and nodes, and waits until the head knows these."""
         self.start_head()
         nodes = self.nodes[:count]
-        for node in nodes:
+        for number, node in enumerate(nodes):
             node.start()
+            if in_turn:
+                self.wait_registered(nodes[: number + 1])
         for node in nodes:
             node.application.wait_ready()
         self.wait_registered(nodes)

@@ -91,3 +91,39 @@ def test_he_makes_nobody_speak_an_earlier_version(make_step):
     late.add(5)
     step.wait_total()
     whole_again(step, step.now)
+
+
+def port_for_children(node):
+    """Of a node that has some."""
+    established, listening = node.daemon.connections()
+    (port,) = {local for local, _, _ in established} & listening
+    return port
+
+
+def test_he_finds_no_daemon_of_the_release_before_that_proves_the_key_for_the_head(make_step):
+    """What node 0 answers names nobody, so it would do as anybody's answer."""
+    step = make_step(nodes=5, earlier=[0])
+    step.start(4, in_turn=True)
+    wrong, late = step.at(0), step.nodes[4]
+    step.wires.look_for(step.name.split(".")[0])  # the job, which a registration names
+    step.wires.meddle(late.address, step.address, lead=[wrong.address, port_for_children(wrong)])
+    late.start()
+    late.application.wait_ready()
+    wait_for(lambda: told(late.log(), "somebody between us"), "its refusal")
+    assert step.wires.seen() == 0
+    step.wires.reset()
+    step.wait_registered(step.nodes)
+    whole_again(step, step.now)
+
+
+def test_he_finds_none_for_a_parent(make_step):
+    step = make_step(nodes=7, earlier=[1])
+    step.start(6, in_turn=True)
+    wrong, right, child = step.at(1), step.at(2), step.nodes[6]
+    step.wires.meddle(child.address, right.address, lead=[wrong.address, port_for_children(wrong)])
+    child.start()
+    child.application.wait_ready()
+    step.wait_registered(step.nodes)
+    wait_for(lambda: told(child.log(), "somebody between us"), "its refusal")
+    assert not told(child.log(), "data goes to node 2")
+    whole_again(step, step.now)

@@ -98,6 +98,32 @@ TEST(Handshake, BothSidesProveTheKeyAndSealFromThenOn) {
   EXPECT_FALSE(Reaches(meeting.connecting_seals->send, meeting.connecting_seals->receive));
 }
 
+Channel WithLeast(Channel channel, uint32_t least) {
+  channel.least = least;
+  return channel;
+}
+
+Channel WithMost(Channel channel, uint32_t most) {
+  channel.most = most;
+  return channel;
+}
+
+// It proves the key for whoever asks, in the place of anybody.
+TEST(Handshake, OfAPeerThatIsKnownToSealNoEarlierVersionIsTaken) {
+  const Channel earlier = WithMost(kParent, kEarlierVersion);
+  const Meeting meeting(WithLeast(kParent, kSealingVersion), earlier);
+  EXPECT_EQ(meeting.code, Code::kIo) << "the next connection may be in nobody's hands";
+  EXPECT_THAT(meeting.why, HasSubstr("somebody between us"));
+  EXPECT_FALSE(meeting.accepting.proven());
+}
+
+TEST(Handshake, WhoeverOffersNoLaterVersionIsSpokenToInTheEarlierOne) {
+  const Meeting meeting(kParent, WithMost(kParent, kEarlierVersion));
+  EXPECT_EQ(meeting.why, "");
+  EXPECT_TRUE(meeting.accepting.proven());
+  EXPECT_FALSE(meeting.connecting_seals || meeting.accepting_seals);
+}
+
 TEST(Handshake, NobodyOnTheWaySeesWhoConnects) {
   std::string all;
   const Meeting meeting(kParent, kParent, [&](int, const Said& said) { all += said.payload; });

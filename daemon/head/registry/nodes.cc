@@ -68,15 +68,20 @@ void Nodes::Inherit(const JobDescription& job, const HeadState& state) {
 
 void Nodes::ChooseSuccessors() {
   succession_ = std::make_unique<Succession>(
-      loop_, config_.fabric_after, [this](uint32_t node, Type type, std::string_view payload) {
+      loop_, config_.fabric_after,
+      [this](uint32_t node, Type type, std::string_view payload) {
         return SendTo(node, type, payload);
-      });
+      },
+      [this](uint32_t node) { return IsEarlier(node); });
 }
 
 // --- They come ---
 
-Status Nodes::Check(const tree::Registration& who) const {
+Status Nodes::Check(const tree::Registration& who, bool sealed) const {
   if (who.index != tree::kHeadIndex) {
+    if (!sealed && who.index < nodes_.size() && nodes_[who.index].sealed.value_or(false)) {
+      return {Code::kPermission, fmt::format("node {} speaks a later version", who.index)};
+    }
     const auto known = registrations_.IndexOf(who);
     if (known == who.index) return {};
     // The head before did not tell of this node, or only of the daemon that it replaced.
@@ -105,6 +110,7 @@ uint32_t Nodes::Add(const tree::Registration& who, std::unique_ptr<tree::Link> c
   const bool back = who.index != tree::kHeadIndex;
   const uint32_t index = back ? who.index : NewNode(who);
   if (back) ComesBack(who);
+  nodes_[index].sealed = control->sealed();
   LimitNumbers();
   rows_.coverage().OnRegistered(index, clock_.Now());
   control->SetHandler(

@@ -75,8 +75,8 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   void ChooseSuccessors();
   bool has_successors() const { return succession_ != nullptr; }
 
-  // Whether Add would take it.
-  Status Check(const tree::Registration& who) const;
+  // Whether Add would take it. `sealed`: nobody on its way can have changed what it says.
+  Status Check(const tree::Registration& who, bool sealed) const;
   // A proven node; gives its index.
   uint32_t Add(const tree::Registration& who, std::unique_ptr<tree::Link> control);
 
@@ -117,10 +117,12 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
     std::unique_ptr<tree::Link> control;  // nullptr: none now
     bool gone = false;                    // said goodbye, was lost or replaced
     std::shared_ptr<tree::ViaLinks> via;  // of the nodes that come through it; nullptr: none do
+    std::optional<bool> sealed;           // how it has come; nothing: it has not, to this head
     bool Stays() const { return control != nullptr && !gone; }
   };
 
   void AddNodeNote(uint32_t node, std::string_view text) override;
+  bool IsEarlier(uint32_t node) const override { return !nodes_[node].sealed.value_or(true); }
   void OnOverdue(const std::vector<Absences::Overdue>& nodes) override;
 
   bool IsUnknown(uint32_t index) const;

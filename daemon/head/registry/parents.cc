@@ -141,6 +141,11 @@ void Parents::OnListening(uint32_t index, std::string_view payload) {
 }
 
 void Parents::Tell(uint32_t child, uint32_t parent, const std::string& address) {
+  if (parent != kHeadIndex && owner_.IsEarlier(parent)) {
+    std::string earlier;
+    ByteWriter(earlier).Varint(parent);
+    owner_.SendTo(child, Type::kEarlier, earlier);
+  }
   if (owner_.SendTo(child, Type::kParent, Encode(tree::ParentAddress{parent, address}))) {
     Node& node = nodes_[child];
     node.parent = parent;

@@ -3,11 +3,14 @@
 #include <string>
 #include <utility>
 
+#include "core/bytes.h"
+
 namespace sonde::head {
 
 using tree::Type;
 
-Succession::Succession(Loop& loop, Nanos after, Send send) : loop_(loop), send_(std::move(send)) {
+Succession::Succession(Loop& loop, Nanos after, Send send, IsEarlier is_earlier)
+    : loop_(loop), send_(std::move(send)), is_earlier_(std::move(is_earlier)) {
   begin_timer_ = loop_.After(after, [this] {
     begin_timer_ = 0;
     begun_ = true;
@@ -25,7 +28,7 @@ void Succession::Add(uint32_t node) {
   asked_.erase(node);  // whatever it was asked before it went away
   unable_.erase(node);
   if (!begun_) return;
-  if (!told_.empty()) send_(node, Type::kSuccessors, told_);
+  if (!told_.empty()) Tell(node);
   Choose();
 }
 
@@ -58,12 +61,24 @@ void Succession::OnStandingBy(uint32_t node, std::string_view payload) {
   TellSoon();
 }
 
-std::string Succession::List() const {
+std::string Succession::List() {
   tree::Successors list;
+  told_earlier_.clear();
   for (const auto& [node, place] : standing_) {
-    if (list.places.size() < kSuccessors) list.places.push_back(place);
+    if (list.places.size() == kSuccessors) break;
+    list.places.push_back(place);
+    if (is_earlier_(node)) told_earlier_.push_back(node);
   }
   return Encode(list);
+}
+
+void Succession::Tell(uint32_t node) {
+  for (const uint32_t one : told_earlier_) {
+    std::string earlier;
+    ByteWriter(earlier).Varint(one);
+    send_(node, Type::kEarlier, earlier);
+  }
+  send_(node, Type::kSuccessors, told_);
 }
 
 void Succession::TellSoon() {
@@ -72,7 +87,7 @@ void Succession::TellSoon() {
     tell_timer_ = 0;
     if (std::string list = List(); list != told_) {
       told_ = std::move(list);
-      for (const uint32_t node : there_) send_(node, Type::kSuccessors, told_);
+      for (const uint32_t node : there_) Tell(node);
     }
   });
 }

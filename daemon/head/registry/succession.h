@@ -11,6 +11,7 @@
 #include <map>
 #include <set>
 #include <string_view>
+#include <vector>
 
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
@@ -28,7 +29,9 @@ class Succession {
 
   // Over a node's control connection; false if there is none.
   using Send = std::function<bool(uint32_t node, tree::Type type, std::string_view payload)>;
-  Succession(Loop& loop, Nanos after, Send send);
+  // Whether a node speaks version 6 of the protocol.
+  using IsEarlier = std::function<bool(uint32_t node)>;
+  Succession(Loop& loop, Nanos after, Send send, IsEarlier is_earlier);
   ~Succession();
 
   // A node is there, or there again.
@@ -41,16 +44,19 @@ class Succession {
  private:
   void Choose();
   void TellSoon();
-  std::string List() const;
+  void Tell(uint32_t node);
+  std::string List();
 
   Loop& loop_;
   Send send_;
+  IsEarlier is_earlier_;
   bool begun_ = false;
   std::set<uint32_t> there_;
   std::set<uint32_t> asked_;
   std::set<uint32_t> unable_;  // of them
   std::map<uint32_t, tree::Place> standing_;
   std::string told_;
+  std::vector<uint32_t> told_earlier_;  // of them
   Loop::TimerId begin_timer_ = 0;
   Loop::TimerId tell_timer_ = 0;
 };

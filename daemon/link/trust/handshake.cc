@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "daemon/link/trust/auth.h"
@@ -16,9 +17,10 @@ Status Unexpected(uint8_t type) {
 
 Status UnknownKey() { return {Code::kPermission, "the peer does not know the step's key"}; }
 
-// A peer that is spoken to in version 6 and has marked its nonce with a later one.
-Status CheckNotDowngraded(std::string_view nonce) {
-  const uint32_t version = MarkedVersion(nonce);
+// A peer that is spoken to in version 6, is known to speak a later one, or has marked its nonce
+// with that.
+Status CheckNotDowngraded(uint32_t known, std::string_view nonce) {
+  const uint32_t version = std::max(known, MarkedVersion(nonce));
   if (version < kSealingVersion) return {};
   // As if the connection had failed: the next one may not be in anybody's hands.
   return {Code::kIo,
@@ -80,8 +82,7 @@ Result<HandshakeStep> ConnectingHandshake::OnMessage(uint8_t type, std::string_v
 Result<HandshakeStep> ConnectingHandshake::OnChallenge(std::string_view payload) const {
   Challenge challenge;
   SONDE_RETURN_IF_ERROR(Decode(payload, challenge));
-  SONDE_RETURN_IF_ERROR(CheckNotDowngraded(challenge.nonce));
-  SONDE_RETURN_IF_ERROR(CheckSpeaksEarlier(channel_));
+  SONDE_RETURN_IF_ERROR(CheckNotDowngraded(channel_.least, challenge.nonce));
   if (challenge.nonce.size() != kNonceSize ||
       !SameBytes(challenge.proof, Prove(key_, "accept", nonce_, challenge.nonce, ""))) {
     return UnknownKey();
@@ -146,8 +147,8 @@ Result<HandshakeStep> AcceptingHandshake::OnHello(std::string_view payload) {
   said_.connecting_nonce = hello.nonce;
   said_.address = channel_.address;
   Offer& offer = said_.offer;
-  offer.nonce = MakeMarkedNonce(kProtocolVersion);
-  if (MarkedVersion(hello.nonce) < kSealingVersion) {
+  offer.nonce = MakeMarkedNonce(channel_.most);
+  if (std::min(MarkedVersion(hello.nonce), channel_.most) < kSealingVersion) {
     SONDE_RETURN_IF_ERROR(CheckSpeaksEarlier(channel_));
     state_ = State::kProof;
     const std::string proof = Prove(key_, "accept", hello.nonce, offer.nonce, "");

@@ -15,7 +15,10 @@
 //                                    nonce_a)}
 //   kProof {proof("connect", nonce_a, nonce_c, registration), registration}  ->
 // A nonce is marked with the version that its maker speaks, and the proofs are over the nonces: so
-// nobody on the way can make two later peers believe that the other one speaks 6.
+// nobody on the way can make two later peers believe that the other one speaks 6. But a third
+// daemon that does speak 6 can be led to prove the key in place of the peer, for its proof names
+// nobody: so a connecting side takes no kChallenge of a peer that is known to speak 7
+// (Channel::least).
 //
 // Thread safety: none; one thread at a time.
 #pragma once

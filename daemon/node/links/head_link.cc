@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/link/send.h"
 
@@ -11,24 +12,47 @@ namespace sonde::node {
 using tree::Type;
 using Purpose = tree::Channel::Purpose;
 
-HeadLink::HeadLink(Loop& loop, const StepKey& key, Owner& owner)
-    : loop_(loop), key_(key), owner_(owner) {}
+HeadLink::HeadLink(Loop& loop, const StepKey& key, Owner& owner, uint32_t head_speaks)
+    : loop_(loop), key_(key), owner_(owner) {
+  head_.least = std::max(head_speaks, tree::kEarlierVersion);
+}
 
 HeadLink::~HeadLink() { loop_.Cancel(timer_); }
 
 bool HeadLink::Send(Type type, std::string_view payload) {
-  return link() != nullptr && tree::Send(*link_, type, payload);
+  if (link() == nullptr || (type > tree::kLastOfEarlier && !link_->sealed())) return false;
+  return tree::Send(*link_, type, payload);
 }
 
 void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
-  successors_ = std::move(places);
+  successors_.clear();
+  for (tree::Place& place : places) {
+    const uint32_t least = LeastOf(place.index);
+    successors_.push_back({std::move(place), least});
+  }
   own_ = own;
   log::Info("{} nodes stand by to be head", successors_.size());
 }
 
+void HeadLink::OnEarlier(std::string_view payload) {
+  if (link() == nullptr || !link_->sealed()) return;
+  constexpr size_t kMost = 1u << 16;  // a head that goes on and on takes no more memory
+  ByteReader r(payload);
+  const uint64_t node = r.Varint();
+  if (r.done() && node < tree::kHeadIndex && earlier_.size() < kMost) {
+    earlier_.insert(static_cast<uint32_t>(node));
+  }
+}
+
+uint32_t HeadLink::LeastOf(uint32_t node) const {
+  const bool may_be_earlier = link() == nullptr || !link_->sealed() || earlier_.contains(node);
+  return may_be_earlier ? tree::kEarlierVersion : tree::kSealingVersion;
+}
+
 void HeadLink::Connect(const std::string& host, uint16_t port,
                        std::vector<std::vector<GatewayDoor>> ways) {
-  head_ = {tree::kHeadIndex, host, port};
+  head_.place = {tree::kHeadIndex, host, port};
+  log::Debug("the head is to speak protocol {} or a later one", head_.least);
   ways_ = std::move(ways);
   if (!ways_.empty()) return SeekGateway(Clock::System().Monotonic() + kGatewaySearch);
   ConnectDirectly();
@@ -47,9 +71,9 @@ void HeadLink::Use(std::unique_ptr<tree::Link> link) {
        .closed = [this](const Status& why) { OnClosed(why); }});
 }
 
-Status HeadLink::Open(const tree::Place& place, Purpose purpose) {
+Status HeadLink::Open(const Known& head, Purpose purpose) {
   Result<std::unique_ptr<tree::SocketLink>> link =
-      tree::SocketLink::Connect(loop_, place.host, place.port);
+      tree::SocketLink::Connect(loop_, head.place.host, head.place.port);
   if (!link.ok()) return link.status();
   socket_ = link->get();
   link_ = *std::move(link);
@@ -57,7 +81,12 @@ Status HeadLink::Open(const tree::Place& place, Purpose purpose) {
       {.message = [this](uint8_t type, std::string_view payload) { OnHandshake(type, payload); },
        .closed = [this](const Status& why) { OnClosed(why); }});
   handshake_ = std::make_unique<tree::ConnectingHandshake>(
-      key_, tree::Channel{purpose, place.index, ""}, owner_.registration());
+      key_,
+      tree::Channel{.purpose = purpose,
+                    .acceptor = head.place.index,
+                    .address = "",
+                    .least = head.least},
+      owner_.registration());
   tree::Send(*link_, Type::kHello, handshake_->Hello());
   return {};
 }
@@ -80,6 +109,7 @@ void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
   // The head may have registered this node, which must not come as another one.
   if (seeks_gateway()) loop_.Cancel(std::exchange(timer_, 0));
   link_ = tree::SealWith(std::move(step->seals), std::move(link_));
+  if (link_->sealed()) next().least = tree::kSealingVersion;
   link_->SetMaxMessage(tree::kMaxMessage);
   link_->SetHandler({.message = [this](uint8_t t, std::string_view p) { OnMessage(t, p); },
                      .closed = [this](const Status& why) { OnClosed(why); }});
@@ -105,7 +135,7 @@ void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
   if (std::exchange(seek_until_, 0) != 0) ways_.erase(ways_.begin());
   left_by_gateway_ = false;
   if (known_ && next_ > 0) head_ = successors_[next_ - 1];
-  if (welcome.port != 0) head_.port = welcome.port;
+  if (welcome.port != 0) head_.place.port = welcome.port;
   welcome_ = known_ = true;
   const Nanos waited = proof_sent_ == 0 ? 0 : Clock::System().Monotonic() - proof_sent_;
   owner_.OnWelcome(welcome, waited);
@@ -156,7 +186,7 @@ void HeadLink::TryGateway() {
     timer_ = 0;
     NextDoor();
   });
-  const Status opened = Open({door.node, door.host, door.port}, Purpose::kGateway);
+  const Status opened = Open({{door.node, door.host, door.port}, tree::kSealingVersion}, Purpose::kGateway);
   if (!opened.ok()) NextDoor();
 }
 
@@ -198,7 +228,8 @@ Nanos HeadLink::Answer() const {
 }
 
 void HeadLink::Try() {
-  const tree::Place place = next_ == 0 ? head_ : successors_[next_ - 1];
+  const Known& head = next();
+  const tree::Place& place = head.place;
   const Nanos turn = next_ == 0 || own_ == tree::kHeadIndex || place.index == own_
                          ? 0
                          : lost_at_ + std::min<Nanos>(own_ * EachNode(), kAllNodes);
@@ -217,7 +248,7 @@ void HeadLink::Try() {
     timer_ = 0;
     Again({Code::kTimeout, "no answer"});
   });
-  if (const Status opened = Open(place, Purpose::kControl); !opened.ok()) Again(opened);
+  if (const Status opened = Open(head, Purpose::kControl); !opened.ok()) Again(opened);
 }
 
 bool HeadLink::GivesUp(const Status& why) const {

@@ -25,6 +25,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -81,7 +82,8 @@ class HeadLink {
    protected:
     ~Owner() = default;
   };
-  HeadLink(Loop& loop, const StepKey& key, Owner& owner);
+  // `head_speaks`: version of the protocol, as the launcher knows it; 0: it does not.
+  HeadLink(Loop& loop, const StepKey& key, Owner& owner, uint32_t head_speaks = 0);
   ~HeadLink();
 
   // Over the network. `ways`: the doors of this node's gateway, and those of the other one it may
@@ -92,8 +94,13 @@ class HeadLink {
   void StopSeeking();
   // In the same process; it needs no proof.
   void Use(std::unique_ptr<tree::Link> link);
-  // `own`: this node's index.
+  // As the head that is there has named them. `own`: this node's index.
   void SetSuccessors(std::vector<tree::Place> places, uint32_t own);
+  // kEarlier, of the head that is there.
+  void OnEarlier(std::string_view payload);
+  // The least version that this node speaks, which the head has named now, is known to speak. A
+  // head whose word somebody may have changed is not believed in this.
+  uint32_t LeastOf(uint32_t node) const;
 
   // nullptr while there is none that has welcomed us.
   tree::Link* link() const { return welcome_ ? link_.get() : nullptr; }
@@ -107,6 +114,12 @@ class HeadLink {
   uint64_t bytes_sent() const { return sent_before_ + (link_ ? link_->bytes_sent() : 0); }
 
  private:
+  // Where a head is, or may be.
+  struct Known {
+    tree::Place place;
+    uint32_t least = tree::kEarlierVersion;  // that it is known to speak
+  };
+
   // Whether a gateway is being looked for.
   bool seeks_gateway() const { return seek_until_ != 0; }
   void ConnectDirectly();
@@ -118,7 +131,7 @@ class HeadLink {
   Nanos EachNode() const;
   Nanos Answer() const;
   void Again(const Status& why);
-  Status Open(const tree::Place& place, tree::Channel::Purpose purpose);
+  Status Open(const Known& head, tree::Channel::Purpose purpose);
   void OnHandshake(uint8_t type, std::string_view payload);
   void OnMessage(uint8_t type, std::string_view payload);
   void OnClosed(const Status& why);
@@ -139,8 +152,11 @@ class HeadLink {
   bool welcome_ = false;
   bool known_ = false;  // was ever welcome
 
-  tree::Place head_;  // where we are, or were last
-  std::vector<tree::Place> successors_;
+  Known& next() { return next_ == 0 ? head_ : successors_[next_ - 1]; }
+
+  Known head_;  // where we are, or were last
+  std::vector<Known> successors_;
+  std::set<uint32_t> earlier_;  // nodes that speak version 6, as the heads have said
   uint32_t own_ = tree::kHeadIndex;
   std::vector<std::vector<GatewayDoor>> ways_;  // not tried yet, but for the first while seeking
   size_t door_ = 0;                             // of ways_[0]

@@ -12,7 +12,7 @@ namespace sonde::node {
 
 using tree::Type;
 
-void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent) {
+void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent, uint32_t least) {
   asked_ = false;
   LetGo();  // it is told to take another
   if (parent.address.empty()) return;
@@ -25,7 +25,11 @@ void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent
   link_ = *std::move(link);
   index_ = parent.index;
   handshake_ = std::make_unique<tree::ConnectingHandshake>(
-      key_, tree::Channel{tree::Channel::Purpose::kChild, parent.index, parent.address},
+      key_,
+      tree::Channel{.purpose = tree::Channel::Purpose::kChild,
+                    .acceptor = parent.index,
+                    .address = parent.address,
+                    .least = least},
       owner_.registration());
   Listen();
   Send(*link_, Type::kHello, handshake_->Hello());
