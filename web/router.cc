@@ -48,6 +48,14 @@ bool IsJson(std::string_view content_type) {
   });
 }
 
+// A browser that says neither whose page asks nor what it sends: another page may have it send
+// that, while for JSON it would have to ask first (CORS). Origins that it names were looked at
+// (Auth).
+bool SaysNothing(const Request& request) {
+  return request.by_browser && request.content_type.empty() && request.origin.empty() &&
+         request.fetch_site.empty();
+}
+
 Response WrongMethod(const Route& route) {
   Response response = ErrorResponse(405, "Method not allowed",
                                     "the HTTP method is not permitted for this endpoint");
@@ -111,7 +119,7 @@ void CallEndpoint(const Context& context, const Request& request, const Route* r
   if (std::optional<Response> refused = RefuseChange(*route, request)) {
     return reply(*std::move(refused));
   }
-  if (posting && !IsJson(request.content_type)) {
+  if (posting && (!IsJson(request.content_type) || SaysNothing(request))) {
     return reply(ErrorResponse(415, "the body must be JSON: Content-Type: application/json"));
   }
   if (request.content_encoding.empty() || request.content_encoding == "identity") {

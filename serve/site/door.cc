@@ -11,6 +11,7 @@
 
 #include "core/log.h"
 #include "profiles/json/writer.h"
+#include "web/pages/pages.h"
 #include "web/server/auth.h"
 #include "web/server/request_head.h"
 #include "web/server/wire_text.h"
@@ -79,6 +80,32 @@ Result<web::Request> AskedOf(const SiteRequest& request, const SiteTarget& targe
   asked.fetch_dest = request.Field("Sec-Fetch-Dest");
   asked.user_agent = request.Field("User-Agent");
   return asked;
+}
+
+// A browser that comes over a tunnel to the socket of the tokens, whatever page has it ask: by what
+// browsers say of themselves, or as it is told a name that is not the loopback's. `sonde url` says
+// none of this.
+bool IsBrowsers(const SiteRequest& request) {
+  for (const char* field :
+       {"Origin", "Referer", "Sec-Fetch-Site", "Sec-Fetch-Mode", "Sec-Fetch-Dest", "Cookie"}) {
+    if (request.Count(field) != 0) return true;
+  }
+  return request.Field("User-Agent").starts_with("Mozilla/") || !IsLoopback(request.Field("Host"));
+}
+
+// "/user/NAME" is the page's address without the '/' on which the page's other addresses stand.
+std::optional<web::Response> WithSlash(const SiteTarget& target) {
+  if (!target.rest.empty()) return std::nullopt;
+  web::Response moved;
+  moved.status = 303;
+  moved.headers.emplace_back("Location", "/user/" + target.user + "/");
+  return moved;
+}
+
+// A file of the page, for somebody who has shown no token: no process of a user's is asked for it.
+web::Response PageFor(const SiteRequest& request, std::string_view path) {
+  std::optional<web::Response> moved = WithSlash(ParseSiteTarget(request.target));
+  return moved ? *std::move(moved) : web::PageAt(path);
 }
 
 }  // namespace
@@ -231,6 +258,7 @@ void Door::OnHead(const std::shared_ptr<Guest>& guest, size_t length) {
 web::Response Door::TokenFor(std::optional<uid_t> peer, const SiteRequest& request) const {
   if (request.method != "GET") return web::ErrorResponse(405, "expected GET");
   if (!peer) return web::ErrorResponse(403, "who asks is not known");
+  if (IsBrowsers(request)) return web::ErrorResponse(403, "no browser is told a token");
   const Result<Account> account = gatekeeper_.AccountOf(*peer);
   if (!account.ok()) return web::ErrorResponse(403, account.status().message());
   web::Response response;
@@ -251,8 +279,9 @@ void Door::OnRequest(const std::shared_ptr<Guest>& guest, const SiteRequest& req
     case kAllowed:
       return Enter(guest, request, *visitor, false);
     case kByBrowser:
-    case kPageOnly:
       return Enter(guest, request, *visitor, true);
+    case kPageOnly:
+      return guest->Answer(PageFor(request, asked->path));
     case kRedirect:
       return guest->Answer(auth.Redirect(*asked));
     case kRefused:
@@ -272,12 +301,7 @@ void Door::Enter(const std::shared_ptr<Guest>& guest, const SiteRequest& request
   }
   const Result<Account> owner = gatekeeper_.OwnerFor(visitor, target.user);
   if (!owner.ok()) return guest->Answer(web::ErrorResponse(404, owner.status().message()));
-  if (target.rest.empty()) {
-    web::Response moved;
-    moved.status = 303;
-    moved.headers.emplace_back("Location", "/user/" + target.user + "/");
-    return guest->Answer(moved);
-  }
+  if (const auto moved = WithSlash(target)) return guest->Answer(*moved);
   Remark(visitor, *owner);
   const size_t length = web::HeadLength(guest->bytes());
   servers_.Hand(owner->name, {guest->Leave(),

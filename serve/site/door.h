@@ -6,9 +6,10 @@
 // as at any other server of Sonde's (web/server/auth.h). What a browser may have sent by itself,
 // for whatever page, reaches the user's process as a cookie, so that it changes nothing by a GET.
 //
-// The door itself answers with refusals, to GET /users: who the visitor is and, for administrators,
-// which users have archives; and, over the socket for that, the token of the user whose process has
-// connected.
+// The door itself answers with refusals; with the page's files, to whoever has shown no token and
+// opens the page, which holds nothing of a step; to GET /users: who the visitor is and, for
+// administrators, which users have archives; and, over the socket for that, the token of the user
+// whose process has connected, unless that is a browser's.
 //
 // Thread safety: the thread that runs the context.
 #pragma once

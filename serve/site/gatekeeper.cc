@@ -25,11 +25,6 @@ std::string_view WithoutPort(std::string_view host) {
   return host.substr(0, std::min(host.find(':'), host.size()));
 }
 
-bool IsLoopback(std::string_view host) {
-  host = WithoutPort(host);
-  return host == "localhost" || host == "127.0.0.1" || host == "[::1]";
-}
-
 // Following a link from another page to this one is allowed, and nothing else from it.
 bool IsOtherSites(const SiteRequest& request) {
   if (!web::IsOtherOrigin(request.Field("Sec-Fetch-Site"), request.Field("Origin"),
@@ -44,6 +39,11 @@ bool IsOtherSites(const SiteRequest& request) {
 }
 
 }  // namespace
+
+bool IsLoopback(std::string_view host) {
+  host = WithoutPort(host);
+  return host == "localhost" || host == "127.0.0.1" || host == "[::1]";
+}
 
 bool Gatekeeper::IsProxy(std::optional<uid_t> peer, const SiteRequest& request) const {
   if (rules_.user_header.empty()) return false;

@@ -28,6 +28,9 @@ namespace sonde::site {
 
 inline constexpr std::string_view kSecretHeader = "Sonde-Proxy-Secret";
 
+// Whether a Host header names this host as only its own programs call it.
+bool IsLoopback(std::string_view host);
+
 struct SiteRules {
   std::vector<std::string> admins;  // users, and groups with '@' before their names
   std::string user_header;          // the proxy's, such as X-Remote-User; "": there is no proxy

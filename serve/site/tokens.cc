@@ -22,7 +22,11 @@ Status WriteKey(const std::string& path, const std::string& key) {
   const UniqueFd fd(
       open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, kOwnOnly));
   if (!fd) return SystemError("create " + path);
-  if (write(fd.get(), key.data(), key.size()) == static_cast<ssize_t>(key.size())) return {};
+  // The tokens that are told from now on hold after a power failure as well.
+  if (write(fd.get(), key.data(), key.size()) == static_cast<ssize_t>(key.size()) &&
+      fsync(fd.get()) == 0) {
+    return {};
+  }
   const Status failed = SystemError("write " + path);
   unlink(path.c_str());
   return failed;

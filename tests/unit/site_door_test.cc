@@ -318,12 +318,47 @@ TEST_F(DoorTest, ABrowserTradesTheTokenForACookieWhichOtherOriginsPagesCannotUse
     EXPECT_THAT(Ask(Own("/alarms/add", cookie + other, "POST")), StartsWith("HTTP/1.1 403 "))
         << other;
   }
-  // A link leads to the page, which holds nothing of a step.
-  const UniqueFd page = Send(Own("/",
-                                 "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\n"
-                                 "Sec-Fetch-Dest: document\r\n"));
-  EXPECT_THAT(Serve(process, "page"), StartsWith("GET / HTTP/1.1\r\n"));
-  EXPECT_EQ(ReadAll(page.get()), "page");
+}
+
+// A link leads to the page, which holds nothing of a step. Whoever follows it has shown no token:
+// nobody's process is asked for it, let alone started.
+TEST_F(DoorTest, ThePageItselfComesFromTheDoor) {
+  Open();
+  const std::string link =
+      "Sec-Fetch-Site: cross-site\r\nSec-Fetch-Mode: navigate\r\nSec-Fetch-Dest: document\r\n";
+  const std::string loaded = "Sec-Fetch-Site: same-origin\r\nSec-Fetch-Mode: no-cors\r\n";
+  for (const std::string of : {"", "/user/self", "/user/bob"}) {
+    SCOPED_TRACE(of);
+    const std::string page = Ask(Own(of + "/", link));
+    EXPECT_THAT(page, StartsWith("HTTP/1.1 200 "));
+    EXPECT_THAT(page, HasSubstr("Content-Security-Policy: default-src 'none'"));
+    EXPECT_THAT(page, HasSubstr("app.js"));
+    EXPECT_THAT(page, Not(HasSubstr("Set-Cookie")));
+    EXPECT_THAT(Ask(Own(of + "/app.js", loaded)), HasSubstr("Content-Type: text/javascript"));
+    EXPECT_TRUE(Ask(Own(of + "/app.js", loaded, "HEAD")).ends_with("\r\n\r\n"));
+    EXPECT_THAT(Ask(Own(of + "/job/list", loaded)), StartsWith("HTTP/1.1 401 "));
+    EXPECT_THAT(Ask(Own(of + "/app.js", loaded, "POST")), StartsWith("HTTP/1.1 401 "));
+  }
+  EXPECT_THAT(Ask(Own("/user/self", link)), HasSubstr("Location: /user/self/\r\n"));
+  EXPECT_FALSE(Readable(starter_.get(), 0)) << "a process was started";
+}
+
+// Over a tunnel to the socket that tells tokens.
+TEST_F(DoorTest, ABrowserIsToldNoToken) {
+  Open();
+  const auto ask = [&](const std::string& more, const std::string& host = "localhost") {
+    return ReadAll(
+        Send("GET / HTTP/1.1\r\nHost: " + host + "\r\n" + more + "\r\n", kTokenSocket).get());
+  };
+  EXPECT_THAT(ask(""), StartsWith("HTTP/1.1 200 "));
+  for (const char* said : {"Origin: http://localhost\r\n", "Origin: https://evil.example\r\n",
+                           "Sec-Fetch-Site: none\r\n", "Sec-Fetch-Mode: navigate\r\n",
+                           "User-Agent: Mozilla/5.0 (X11)\r\n", "Referer: http://x/\r\n"}) {
+    const std::string told = ask(said);
+    EXPECT_THAT(told, StartsWith("HTTP/1.1 403 ")) << said;
+    EXPECT_THAT(told, Not(HasSubstr(tokens_.Of(*accounts_.ByName("self"))))) << said;
+  }
+  EXPECT_THAT(ask("", "evil.example"), StartsWith("HTTP/1.1 403 "));
 }
 
 TEST(Tokens, AreOfOneUserAndOfOneKey) {

@@ -61,13 +61,15 @@ struct Asked {
   size_t changes = 0;
 };
 
-Asked Ask(Watched& source, const Route& route, Method method, bool by_browser) {
+Asked Ask(Watched& source, const Route& route, Method method, bool by_browser,
+          std::string content_type = "application/json", std::string origin = "") {
   Request request;
   EXPECT_TRUE(ParseTarget(std::string(route.path) + std::string(route.doc.example), request).ok());
   request.method = method;
   request.by_browser = by_browser;
   if (method == Method::kPost) {
-    request.content_type = "application/json";
+    request.content_type = std::move(content_type);
+    request.origin = std::move(origin);
     const RouteDoc& doc = route.post_doc.about.empty() ? route.doc : route.post_doc;
     request.body = doc.example_body.empty() ? "{}" : doc.example_body;
   }
@@ -108,6 +110,31 @@ TEST(Changes, AreNoGetOfABrowsersAndNoHeadAtAll) {
     }
   }
   EXPECT_TRUE(change.contains("/alarms/del") && change.contains("/leave")) << change.size();
+}
+
+// Another page's form, or its beacon: browsers that say less of who asks send a cookie with it.
+// None of them sends JSON unless it has asked before.
+TEST(Changes, AreNoPostOfABrowsersThatSaysNeitherWhoAsksNorWhatItIs) {
+  Watched source;
+  size_t posts = 0;
+  for (const RouteFamily& family : RouteFamilies()) {
+    for (const Route& route : family.routes) {
+      if (route.post == nullptr) continue;
+      SCOPED_TRACE(route.path);
+      const Asked program = Ask(source, route, Method::kPost, false, "");
+      EXPECT_NE(program.response.status, 415) << "short programs send no type";
+      for (const char* type : {"", "text/plain", "application/x-www-form-urlencoded"}) {
+        const Asked asked = Ask(source, route, Method::kPost, true, type);
+        EXPECT_EQ(asked.changes, 0u) << type;
+        EXPECT_EQ(asked.response.status, 415) << type;
+      }
+      // Auth has seen that it is of this server's own page.
+      EXPECT_NE(Ask(source, route, Method::kPost, true, "", "http://localhost").response.status,
+                415);
+      posts += program.changes;
+    }
+  }
+  EXPECT_GT(posts, 3u);
 }
 
 }  // namespace

@@ -40,18 +40,7 @@ const Page* FindPage(std::string_view path) {
   return nullptr;
 }
 
-void GetPage(const Context&, const Request& request, Reply reply) {
-  const Page* page = FindPage(request.path);
-  if (page == nullptr) return reply(ErrorResponse(404, "there is no such page"));
-  Response response;
-  response.content_type = ContentType(page->name);
-  response.body = page->content;
-  response.etag = page->etag;
-  response.last_modified = BuiltAt();
-  response.headers.emplace_back("Content-Security-Policy", kContentPolicy);
-  reply(std::move(response));
-}
-
+void GetPage(const Context&, const Request& request, Reply reply) { reply(PageAt(request.path)); }
 constexpr RouteDoc kHtml = {
     .about =
         "The page for people; once with the token, which goes into a cookie. A browser that opens "
@@ -153,6 +142,18 @@ constexpr Route kRoutes[] = {
 }  // namespace
 
 std::span<const Route> PageRoutes() { return kRoutes; }
+
+Response PageAt(std::string_view path) {
+  const Page* page = FindPage(path);
+  if (page == nullptr) return ErrorResponse(404, "there is no such page");
+  Response response;
+  response.content_type = ContentType(page->name);
+  response.body = page->content;
+  response.etag = page->etag;
+  response.last_modified = BuiltAt();
+  response.headers.emplace_back("Content-Security-Policy", kContentPolicy);
+  return response;
+}
 
 bool IsPage(std::string_view path) {
   return std::any_of(std::begin(kRoutes), std::end(kRoutes),

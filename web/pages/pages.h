@@ -20,6 +20,8 @@ std::span<const Page> Pages();
 // Whether GET of this path gives one of them; "/" is index.html. They are the same for everybody
 // and hold nothing of a step.
 bool IsPage(std::string_view path);
+// The file, or the answer that there is none.
+Response PageAt(std::string_view path);
 
 std::span<const Route> PageRoutes();
 
