@@ -48,6 +48,7 @@ class TickMerger {
     kOverlaps,  // some had; the others' samples of this tick are lost
     kTooLate,   // the tick is forgotten
     kTooEarly,  // the tick lies far ahead of the time (FrameIntake)
+    kUnknown,   // it has nodes that there are not (FrameIntake)
   };
   // `late`: a part of a tick that was emitted before.
   using Emit = std::function<void(const Row& row, bool late)>;

@@ -98,6 +98,8 @@ void RowPath::OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
   children_.Forwarded({&source, 1}, 0);
   if (fate == tree::TickMerger::Fate::kTooEarly) {
     early_samples_ += frame.nodes.size();
+  } else if (fate == tree::TickMerger::Fate::kUnknown) {
+    unknown_samples_ += frame.nodes.size();
   } else if (fate != tree::TickMerger::Fate::kRepeated) {
     missing_samples_ += frame.nodes.size();
   }
@@ -225,6 +227,15 @@ void RowPath::NoteMissing(size_t nodes) {
   if (early_samples_ > 0) {
     record_.AddNote(fmt::format(
         "{} samples were left out: their times lie far ahead of the step's time", early_samples_));
+  }
+  if (unknown_samples_ > 0) {
+    record_.AddNote(fmt::format(
+        "{} samples of nodes that have never registered, or merged with such, were left out",
+        unknown_samples_));
+  }
+  if (const uint64_t blocks = children_.unknown_blocks(); blocks > 0) {
+    record_.AddNote(
+        fmt::format("{} blocks of nodes that have never registered were left out", blocks));
   }
   size_t unknown = 0;
   for (uint32_t i = 0; i < nodes; ++i) unknown += ended_.Has(i) ? 0 : 1;

@@ -130,6 +130,7 @@ class RowPath final : private tree::Children::Owner {
   uint32_t unsafe_rows_ = 0;
   uint64_t missing_samples_ = 0;  // that came too late, or with others' that were there
   uint64_t early_samples_ = 0;    // of ticks far ahead of the time
+  uint64_t unknown_samples_ = 0;  // of nodes that there are not, or together with such
   bool stopped_ = false;
   Loop::TimerId expiry_timer_ = 0;
 };

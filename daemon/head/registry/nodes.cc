@@ -96,12 +96,17 @@ Status Nodes::Check(const tree::Registration& who, bool sealed) const {
 }
 
 bool Nodes::IsUnknown(uint32_t index) const {
-  return index < nodes_.size() ? record_.Host(index).empty() : index < registrations_.most();
+  return index < nodes_.size() ? record_.Host(index).empty() : index < Most();
+}
+
+size_t Nodes::Most() const {
+  const bool takes_over = Clock::System().Monotonic() - began_ < kTakeoverLimit;
+  return takes_over ? std::max(registrations_.most(), kNodesAtTakeover) : registrations_.most();
 }
 
 // Values of a node may come to an acting head over others before the node itself comes.
 void Nodes::LimitNumbers() {
-  const size_t most = acting_ ? std::max(nodes_.size(), registrations_.most()) : nodes_.size();
+  const size_t most = acting_ ? std::max(nodes_.size(), Most()) : nodes_.size();
   rows_.children().LimitNodes(
       static_cast<uint32_t>(std::min(most, static_cast<size_t>(tree::NodeSet::kMaxNodes))));
 }
@@ -339,6 +344,7 @@ void Nodes::OnClosed(uint32_t index, const Status& why) {
 
 void Nodes::OnOverdue(const std::vector<Absences::Overdue>& nodes) {
   for (const Absences::Overdue& lost : nodes) Lose(lost);
+  LimitNumbers();  // an acting head has had its time for those it did not know
   owner_.CheckNodesDone();
 }
 

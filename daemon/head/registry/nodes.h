@@ -39,6 +39,10 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   static constexpr Nanos kAwayAtEndLimit = 300 * kMillisecond;
   static constexpr Nanos kTakeoverLimit = 15 * kSecond;
   static constexpr Nanos kTakeoverAtEndLimit = 1500 * kMillisecond;
+  // So many nodes an acting head may have at first, whatever it was told: of a heterogeneous step
+  // it may know one component, and the others, or their data, come before any node says how many
+  // they are.
+  static constexpr size_t kNodesAtTakeover = 16'384;
 
   // The head. It is not called by the constructor, nor once this is gone.
   class Owner {
@@ -126,7 +130,9 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   void OnOverdue(const std::vector<Absences::Overdue>& nodes) override;
 
   bool IsUnknown(uint32_t index) const;
-  // What is told of nodes with higher numbers than there are is not believed.
+  // An acting head's nodes have indexes below this, of which it may not have been told.
+  size_t Most() const;
+  // What is told of nodes with higher numbers than there are is left out.
   void LimitNumbers();
   uint32_t NewNode(const tree::Registration& who);
   void Learn(const tree::Registration& who);
@@ -147,6 +153,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   const Clock& clock_;
   const Config config_;
   const bool acting_;
+  const Nanos began_ = Clock::System().Monotonic();
   StepRecord& record_;
   RowPath& rows_;
   tree::ChildLinks& links_;

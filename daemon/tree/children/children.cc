@@ -57,15 +57,16 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
 }
 
 Status Children::OnBlockMessage(Child& child, std::string_view payload) {
-  bool known = true;
   const Status status = DecodeEach<BlockMessage>(payload, [&](BlockMessage block) {
-    known = known && block.node < frames_.node_limit();
-    if (!known) return;
+    // Of a node that has yet to come, to an acting head, it comes again.
+    if (block.node >= frames_.node_limit()) {
+      ++unknown_blocks_;
+      return;
+    }
     block_routes_.OnBlock(block.node, child.blocks);
     owner_.OnBlock(std::move(block));
   });
   FlushBlockAcks();  // what was answered at once
-  if (!known) return {Code::kCorrupt, "blocks of a node that has never registered"};
   return status;
 }
 

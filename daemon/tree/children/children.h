@@ -54,8 +54,10 @@ class Children {
         frames_(merger, acknowledgements_, pace, owner, clock),
         moments_(keep) {}
 
-  // At the head: no node has this number or a higher one. Who says otherwise is not believed.
+  // At the head: no node has this number or a higher one. What is said of such nodes is left out.
   void LimitNodes(uint32_t limit) { frames_.LimitNodes(limit); }
+  // Blocks that were left out for that.
+  uint64_t unknown_blocks() const { return unknown_blocks_; }
 
   void Add(Link& link, uint32_t index);
   // The link is gone, the child goes on over another, or is lost.
@@ -138,6 +140,7 @@ class Children {
   BlockRoutes block_routes_;
   MomentsIntake moments_;
   std::unordered_map<Link*, Child> children_;
+  uint64_t unknown_blocks_ = 0;
 };
 
 }  // namespace sonde::tree

@@ -162,12 +162,13 @@ Status FrameIntake::OnFrame(Sender& sender, std::string_view bytes) {
   if (*stream == Stream::kOwn && !frame.nodes.Is(sender.index_)) {
     return {Code::kCorrupt, "a node's own frame is of another node"};
   }
-  if (frame.nodes.last() >= node_limit_) {
-    return {Code::kCorrupt, "values of nodes that have never registered"};
-  }
   const bool last_values = *stream == Stream::kEnded;
   SONDE_RETURN_IF_ERROR(acknowledgements_.OnFrame(sender.account_, frame.number, last_values));
   const TickMerger::Source source{sender.account_.sender(), frame.number};
+  if (frame.nodes.last() >= node_limit_) {
+    OnUnknown(sender, frame, source);
+    return {};
+  }
   if (last_values) {
     OnLastValues(sender, frame, state.schema, source);
     return {};
@@ -186,6 +187,15 @@ Status FrameIntake::OnFrame(Sender& sender, std::string_view bytes) {
     owner_.OnRefused(fate, frame, source);
   }
   return {};
+}
+
+void FrameIntake::OnUnknown(Sender& sender, const Frame& frame, TickMerger::Source source) {
+  const bool mixed = frame.stream == Stream::kEnded && frame.nodes.first() < node_limit_;
+  if (mixed && sender.refused_ < kMaxRefused) {
+    ++sender.refused_;
+    return acknowledgements_.Refuse(source);
+  }
+  owner_.OnRefused(TickMerger::Fate::kUnknown, frame, source);
 }
 
 // Rows wait for the time of their tick: what a node with a wrong clock, or one that lies, can keep

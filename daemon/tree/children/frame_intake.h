@@ -72,10 +72,11 @@ class FrameIntake {
     Acknowledgements::Account& account_;
     bool contributes_ = false;  // is in contributing_
     std::array<StreamState, kStreams> streams_;
-    LastKnown before_;     // what it had counted before the schema of its own frames
-    Nanos own_tick_ = 0;   // its newest sample, over this link or before
-    Nanos own_first_ = 0;  // its oldest one over this link
-    Nanos stood_in_ = 0;   // the sample that was handed on for rows that it is missing from
+    LastKnown before_;      // what it had counted before the schema of its own frames
+    Nanos own_tick_ = 0;    // its newest sample, over this link or before
+    Nanos own_first_ = 0;   // its oldest one over this link
+    uint32_t refused_ = 0;  // frames of last values with nodes that there are not
+    Nanos stood_in_ = 0;    // the sample that was handed on for rows that it is missing from
   };
 
   struct Pace {
@@ -92,8 +93,9 @@ class FrameIntake {
         owner_(owner),
         clock_(clock) {}
 
-  // At the head: nodes have numbers below this. Frames of others are refused, for what is kept of
-  // nodes is as long as the highest number.
+  // At the head: nodes have numbers below this. Frames of others are left out, for what is kept of
+  // nodes is as long as the highest number. The sender may be honest, and have merged what one of
+  // its children says; so its link stays.
   void LimitNodes(uint32_t limit) { node_limit_ = limit; }
   uint32_t node_limit() const { return node_limit_; }
 
@@ -133,12 +135,16 @@ class FrameIntake {
   // wrong; and further ones do not begin to wait while so many do.
   static constexpr Nanos kMaxAhead = 60 * kSecond;
   static constexpr size_t kMaxWaiting = 512;
+  // Last values of some nodes that there are and others that there are not come in parts when they
+  // are refused. A child that goes on with it has no parts of that, and further ones are left out.
+  static constexpr uint32_t kMaxRefused = 8;
 
   void UpdateContributing(Sender& sender);
   bool ForgetNewest(uint64_t key, TickMerger::Id contributor);
   void EndStream(Sender& sender, Stream stream);
   Status OnFrame(Sender& sender, std::string_view bytes);
   bool IsTooEarly(Nanos tick);
+  void OnUnknown(Sender& sender, const Frame& frame, TickMerger::Source source);
   void OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
                     TickMerger::Source source);
   void StandInFor(Sender& sender);
