@@ -27,9 +27,9 @@ class HeadEnd : public tree::Link {
     const auto handler = handler_;  // which may replace itself
     handler->message(static_cast<uint8_t>(type), payload);
   }
-  void Break() {
+  void Break(const Status& why = {Code::kUnavailable, "connection reset"}) {
     const auto handler = handler_;
-    handler->closed({Code::kUnavailable, "connection reset"});
+    handler->closed(why);
   }
 
  private:

@@ -208,6 +208,22 @@ TEST_F(UnknownNodes, AsFailedParentsLeaveNothing) {
   EXPECT_TRUE(open_);
 }
 
+// Somebody on the wire who changes a bit of each connection does not fill the list of notes.
+TEST_F(UnknownNodes, ConnectionsThatSomebodyChangesAreOneNoteOfTheirNode) {
+  const tree::Registration who{.job = "7", .step = "0", .nodes = 2, .host = "n1", .index = 0};
+  WatchedEnd* end = end_;
+  bool open = false;
+  for (int port = 40'000; port < 40'100; ++port) {
+    end->Break({Code::kCorrupt, "10.0.0.9:" + std::to_string(port) + ": a message was changed"});
+    auto next = std::make_unique<WatchedEnd>(open, [](Type, std::string_view) {});
+    end = next.get();
+    ASSERT_TRUE(head_->AddNode(who, std::move(next)).ok());
+  }
+  const std::string notes = Notes();
+  EXPECT_THAT(notes, HasSubstr("n1: what it said was changed on its way"));
+  EXPECT_THAT(notes, testing::Not(HasSubstr("10.0.0.9")));
+}
+
 // Another component of the step, of which this head has not heard: it may be larger than all that
 // the head knows.
 class EarlyNodes : public UnknownNodes {

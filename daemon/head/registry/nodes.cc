@@ -336,8 +336,13 @@ void Nodes::OnClosed(uint32_t index, const Status& why) {
   if (succession_ != nullptr) succession_->Remove(index);
   if (!node.gone) {
     log::Info("the connection of node {} is lost: {}", index, why.message());
-    if (why.code() == Code::kCorrupt) AddNodeNote(index, why.message());
-    absences_.Add(index, std::string(why.message()), ending_ ? kAwayAtEndLimit : kAwayLimit);
+    std::string reason(why.message());
+    if (why.code() == Code::kCorrupt) {
+      // The same each time: the notes are few, and the log has the rest.
+      reason = "what it said was changed on its way, or was wrong; its connection was closed";
+      AddNodeNote(index, reason);
+    }
+    absences_.Add(index, std::move(reason), ending_ ? kAwayAtEndLimit : kAwayLimit);
   }
   owner_.CheckNodesDone();
 }

@@ -255,9 +255,9 @@ bool HeadLink::GivesUp(const Status& why) const {
   const Nanos waited = Clock::System().Monotonic() - lost_at_;
   const bool refused = why.code() == Code::kUnavailable;
   if (known_) return waited > kGiveUp || (refused && successors_.empty());
-  // A host with another key still has it after a while: no use in trying again.
-  const bool on_its_way = refused || why.code() == Code::kIo || why.code() == Code::kTimeout;
-  return waited > kGiveUpFirst || !on_its_way;
+  // Also of a host that seems to have another key, or says what makes no sense: one bit that was
+  // changed on the way looks the same.
+  return waited > kGiveUpFirst;
 }
 
 // The head, or a successor, could not be reached.

@@ -18,7 +18,7 @@
 // the head alone, every kPauseSuspended. The nodes of a large step come to a successor one after
 // the other, by their indexes, and have more patience with an answer: if all came in one moment,
 // the connections that wait there would be given up before their turn, and again after that. A
-// first connection that fails on its way is made again for kGiveUpFirst.
+// first connection that fails is made again for kGiveUpFirst, whatever seems to be the reason.
 //
 // Thread safety: the loop's thread only.
 #pragma once
