@@ -74,6 +74,15 @@ std::string AddressText(const Address& address) {
   return host.empty() ? "?" : HostPortText(host, ntohs(any.sin_port));
 }
 
+std::string NetworkOf(const std::string& host) {
+  constexpr size_t kPrefix = 8;
+  const size_t begin = host.starts_with('[') ? 1 : 0;
+  const std::string text = host.substr(begin, host.find_first_of("]%", begin) - begin);
+  in6_addr address{};
+  if (inet_pton(AF_INET6, text.c_str(), &address) != 1) return host;
+  return {reinterpret_cast<const char*>(address.s6_addr), kPrefix};
+}
+
 PortRange PortsOf(std::string_view range) {
   return ParsePortRange(range).value_or(PortRange{0, 0});
 }

@@ -40,6 +40,10 @@ uint16_t PortOf(const Address& address);
 void SetPort(Address& address, uint16_t port);
 std::string HostPortText(const std::string& host, uint16_t port);
 
+// The network of a host that Link::peer() names, as far as one stranger may have all its addresses:
+// of IPv6 the first 64 bits, else the host itself.
+std::string NetworkOf(const std::string& host);
+
 // The first and the last of "60000-60100"; of "" any: 0 and 0.
 PortRange PortsOf(std::string_view range);
 

@@ -3,6 +3,8 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "daemon/link/send.h"
@@ -79,6 +81,47 @@ TEST_F(Acceptors, ACrowdKeepsOutOnlyItself) {
   EXPECT_EQ(acceptor.pending(), kRoom);
   EXPECT_FALSE(Closed(alone)) << "it was there first, and is the only one of its address";
   for (int i = 0; i < 10; ++i) EXPECT_EQ(Closed(crowd[i]), i < 7) << i;  // the oldest went
+}
+
+// A connection that says nothing, from whatever address.
+class SilentLink final : public Link {
+ public:
+  using Closed = std::shared_ptr<std::vector<std::string>>;
+  SilentLink(std::string peer, Closed closed)
+      : peer_(std::move(peer)), closed_(std::move(closed)) {}
+  ~SilentLink() override { closed_->push_back(peer_); }
+  Status Send(uint8_t, std::string_view) override { return {}; }
+  void CloseWhenSent() override {}
+  size_t queued() const override { return 0; }
+  void SetMaxMessage(size_t) override {}
+  std::string peer() const override { return peer_; }
+
+ private:
+  const std::string peer_;
+  const Closed closed_;
+};
+
+// Who has one machine on IPv6 has 2^64 addresses.
+TEST_F(Acceptors, ACrowdOfOneNetworkOfIpv6KeepsOutOnlyItself) {
+  const auto closed = std::make_shared<std::vector<std::string>>();
+  const auto come = [&](const std::string& peer) {
+    acceptor.Take(std::make_unique<SilentLink>(peer, closed));
+    loop.Post([this] { loop.Stop(); });
+    loop.Run();
+  };
+  come("[2001:db8:1::1]:40000");
+  come("10.0.0.7:40000");
+  for (int i = 1; i <= 6; ++i) come("[2001:db8:2::" + std::to_string(i) + "]:40000 over tcp");
+  using List = std::vector<std::string>;
+  EXPECT_EQ(*closed, (List{"[2001:db8:2::1]:40000 over tcp", "[2001:db8:2::2]:40000 over tcp",
+                           "[2001:db8:2::3]:40000 over tcp", "[2001:db8:2::4]:40000 over tcp"}))
+      << "its own, the oldest first";
+  closed->clear();
+  // Within a network, the address that has most of them.
+  come("[2001:db8:2::6]:40001");
+  come("[2001:db8:2::7]:40000");
+  EXPECT_EQ(*closed, (List{"[2001:db8:2::5]:40000 over tcp", "[2001:db8:2::6]:40000 over tcp"}));
+  EXPECT_EQ(acceptor.pending(), kRoom);
 }
 
 TEST_F(Acceptors, ANodeComesInThroughACrowd) {

@@ -9,6 +9,7 @@
 
 #include "core/bytes.h"
 #include "core/log.h"
+#include "daemon/link/address.h"
 #include "daemon/link/libfabric/fabric_info.h"
 #include "daemon/link/libfabric/rdm_link.h"
 
@@ -246,16 +247,16 @@ void RdmDomain::HandOver(uint64_t number) {
 
 void RdmDomain::DropPending(uint64_t number) { TakePending(number); }
 
-// The oldest of the host that has most of them goes: a crowd of strangers keeps out nobody but
-// itself.
+// The oldest of the host, or of the network, that has most of them goes: a crowd of strangers keeps
+// out nobody but itself.
 void RdmDomain::MakeRoom() {
   std::unordered_map<std::string, size_t> crowds;
-  for (const auto& link : pending_) ++crowds[HostOf(link->peer())];
+  const auto crowd_of = [](const auto& link) { return NetworkOf(HostOf(link->peer())); };
+  for (const auto& link : pending_) ++crowds[crowd_of(link)];
   size_t most = 0;
   for (const auto& [host, size] : crowds) most = std::max(most, size);
-  const auto at = std::find_if(pending_.begin(), pending_.end(), [&](const auto& link) {
-    return crowds[HostOf(link->peer())] == most;
-  });
+  const auto at = std::find_if(pending_.begin(), pending_.end(),
+                               [&](const auto& link) { return crowds[crowd_of(link)] == most; });
   log::Debug("{}: gives up {}: it has not answered, and others wait", name(), (*at)->peer());
   TakePending((*at)->number());
 }

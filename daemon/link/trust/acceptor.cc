@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "core/log.h"
+#include "daemon/link/address.h"
 #include "daemon/link/send.h"
 
 namespace sonde::tree {
@@ -28,8 +29,10 @@ void Acceptor::Take(std::unique_ptr<Link> link) {
                               std::string_view payload) { OnMessage(raw, type, payload); },
        .closed = [this, raw](const Status& why) { Refuse(raw, why); }});
   const std::string host = HostOf(raw->peer());
-  Crowd& crowd = crowds_[host];
-  const auto place = crowd.insert(crowd.end(), raw);
+  Network& network = networks_[NetworkOf(host)];
+  ++network.size;
+  Crowd& crowd = network.hosts[host];
+  const auto place = crowd.insert(crowd.end(), {raw, came_++});
   const Loop::TimerId timer = loop_.After(kPatience, [this, raw] {
     Refuse(raw, Status(Code::kTimeout, "did not prove the key in time"));
   });
@@ -38,10 +41,16 @@ void Acceptor::Take(std::unique_ptr<Link> link) {
 }
 
 void Acceptor::MakeRoom() {
-  const auto largest = std::max_element(
-      crowds_.begin(), crowds_.end(),
-      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  Refuse(largest->second.front(), Status(Code::kLimit, "too many have not proved the key yet"));
+  const auto largest =
+      std::max_element(networks_.begin(), networks_.end(),
+                       [](const auto& a, const auto& b) { return a.second.size < b.second.size; });
+  const auto& hosts = largest->second.hosts;
+  const auto crowd = std::max_element(hosts.begin(), hosts.end(), [](const auto& a, const auto& b) {
+    const Crowd& x = a.second;
+    const Crowd& y = b.second;
+    return x.size() != y.size() ? x.size() < y.size() : x.front().number > y.front().number;
+  });
+  Refuse(crowd->second.front().link, Status(Code::kLimit, "too many have not proved the key yet"));
 }
 
 void Acceptor::OnMessage(Link* link, uint8_t type, std::string_view payload) {
@@ -73,9 +82,11 @@ Acceptor::Pending Acceptor::Extract(Entry at) {
   Pending pending = std::move(at->second);
   pending_.erase(at);
   loop_.Cancel(pending.timer);
-  const auto crowd = crowds_.find(pending.host);
+  const auto network = networks_.find(NetworkOf(pending.host));
+  const auto crowd = network->second.hosts.find(pending.host);
   crowd->second.erase(pending.place);
-  if (crowd->second.empty()) crowds_.erase(crowd);
+  if (crowd->second.empty()) network->second.hosts.erase(crowd);
+  if (--network->second.size == 0) networks_.erase(network);
   return pending;
 }
 

@@ -3,8 +3,10 @@
 // Holds a bounded number of connections that have not proved the key yet, each for a bounded time,
 // and hands over those that have, as links that seal unless the peer is of the release before. When
 // there is no room for another, the address that has most of them loses its oldest connection, so
-// that a crowd of strangers keeps out nobody but itself. A connection that fails is closed; the log
-// gets one line a second at most, so a port scanner costs neither memory, descriptors nor log.
+// that a crowd of strangers keeps out nobody but itself. Of IPv6 that is an address of the network
+// of 64 bits that has most of them, for one stranger may have all of its addresses. A connection
+// that fails is closed; the log gets one line a second at most, so a port scanner costs neither
+// memory, descriptors nor log.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -43,7 +45,15 @@ class Acceptor {
   size_t pending() const { return pending_.size(); }
 
  private:
-  using Crowd = std::list<Link*>;  // of one address, by age
+  struct Waits {
+    Link* link;
+    uint64_t number;  // the oldest has the lowest
+  };
+  using Crowd = std::list<Waits>;  // of one address, by age
+  struct Network {
+    size_t size = 0;                               // of all crowds
+    std::unordered_map<std::string, Crowd> hosts;  // none is empty
+  };
   struct Pending {
     std::unique_ptr<Link> link;
     AcceptingHandshake handshake;
@@ -65,7 +75,8 @@ class Acceptor {
   Proven proven_;
   size_t max_pending_;
   std::unordered_map<Link*, Pending> pending_;
-  std::unordered_map<std::string, Crowd> crowds_;  // by host; none is empty
+  std::unordered_map<std::string, Network> networks_;  // none is empty
+  uint64_t came_ = 0;
   uint64_t refused_ = 0;
   LogLimit log_limit_;
 };
