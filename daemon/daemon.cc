@@ -4,6 +4,7 @@
 #include <fmt/core.h>
 #include <malloc.h>
 #include <pwd.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -81,6 +82,17 @@ UniqueFd Inherit(int fd) {
   return UniqueFd(fd);
 }
 
+void Wipe(std::string& text) {
+  explicit_bzero(text.data(), text.size());
+  text.clear();
+}
+
+// The step's key stands in the packet. A node's daemon needs its text again, for an acting head.
+void ForgetKeyText(std::string& packet, LaunchMessage& launch) {
+  Wipe(packet);
+  if (launch.role != Role::kNode) Wipe(launch.text);
+}
+
 int Fail(LauncherLine& lifeline, const Status& status) {
   lifeline.SendState("failed", status.message());
   log::Error("{}", status.message());
@@ -135,10 +147,11 @@ int RunDaemon(const std::function<std::unique_ptr<Daemon>(const DaemonSetup&)>& 
   PrepareFatalSignals();
   Loop loop;
   LauncherLine lifeline(loop, std::move(lifeline_fd));
-  const Result<std::string> packet = lifeline.ReadLaunch(5 * kSecond);
+  Result<std::string> packet = lifeline.ReadLaunch(5 * kSecond);
   if (!packet.ok()) return Fail(lifeline, packet.status());
   Result<LaunchMessage> launch = ParseLaunchMessage(*packet);
   if (!launch.ok()) return Fail(lifeline, launch.status());
+  ForgetKeyText(*packet, *launch);
   PrepareMemory(launch->role);
   FillInUser(*launch);
   if (launch->InStep()) AdoptOrphans();

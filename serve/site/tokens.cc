@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <nettle/hmac.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -65,6 +66,7 @@ std::string Tokens::Of(const Account& account) const {
   hmac_sha256_update(&state, text.size(), reinterpret_cast<const uint8_t*>(text.data()));
   uint8_t digest[SHA256_DIGEST_SIZE];
   hmac_sha256_digest(&state, sizeof digest, digest);
+  explicit_bzero(&state, sizeof state);
   std::string token;
   for (const uint8_t byte : digest) token += fmt::format("{:02x}", byte);
   return token;

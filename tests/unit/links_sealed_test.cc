@@ -159,7 +159,7 @@ TEST(SealedLinkEnds, WhenItsKeysAreUsedUp) {
   ASSERT_TRUE(RunUntil(loop, [&] { return client.closed > 0 && server.closed > 0; }));
   EXPECT_EQ(server.messages.size(), 2u);
   EXPECT_EQ(client.why.code(), Code::kUnavailable);
-  EXPECT_THAT(std::string(client.why.message()), HasSubstr("as many messages as one key may seal"));
+  EXPECT_THAT(std::string(client.why.message()), HasSubstr("as much as one key may seal"));
 }
 
 // --- Through the handshake ---

@@ -97,5 +97,17 @@ TEST(SealedStream, IsUsedUpOnce) {
   EXPECT_FALSE(Opens(to, Sealed(from, 1, "beyond")));
 }
 
+TEST(SealedStream, IsUsedUpByBytesAsWell) {
+  const std::string payload(100, 'x');
+  SealedStream from(Cipher::kAes128Gcm, kKey, 7, SealedStream::kMaxBytes - 150);
+  SealedStream to(Cipher::kAes128Gcm, kKey, 7, SealedStream::kMaxBytes - 150);
+  EXPECT_TRUE(Opens(to, Sealed(from, 1, payload)));
+  EXPECT_FALSE(from.used_up());
+  EXPECT_TRUE(Opens(to, Sealed(from, 1, payload)));
+  EXPECT_TRUE(from.used_up());
+  EXPECT_TRUE(to.used_up());
+  EXPECT_FALSE(Opens(to, Sealed(from, 1, payload)));
+}
+
 }  // namespace
 }  // namespace sonde::tree

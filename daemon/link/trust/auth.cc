@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <nettle/hmac.h>
 #include <nettle/memops.h>
+#include <string.h>
 #include <sys/random.h>
 
 namespace sonde::tree {
@@ -14,6 +15,7 @@ std::string Hmac(const StepKey& key, std::string_view text) {
   hmac_sha256_update(&state, text.size(), reinterpret_cast<const uint8_t*>(text.data()));
   std::string digest(SHA256_DIGEST_SIZE, '\0');
   hmac_sha256_digest(&state, digest.size(), reinterpret_cast<uint8_t*>(digest.data()));
+  explicit_bzero(&state, sizeof state);
   return digest;
 }
 

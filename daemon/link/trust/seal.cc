@@ -4,8 +4,8 @@
 
 namespace sonde::tree {
 
-SealedStream::SealedStream(Cipher cipher, const SealKey& key, uint64_t number)
-    : aead_(MakeAead(cipher, key.key)), start_(key.start), number_(number) {}
+SealedStream::SealedStream(Cipher cipher, const SealKey& key, uint64_t number, uint64_t bytes)
+    : aead_(MakeAead(cipher, key.key)), start_(key.start), number_(number), bytes_(bytes) {}
 
 // As in TLS 1.3 (RFC 8446, 5.3).
 AeadNonce SealedStream::Nonce() const {
@@ -17,9 +17,10 @@ AeadNonce SealedStream::Nonce() const {
 }
 
 void SealedStream::Seal(uint8_t type, std::string_view payload, char* out) {
+  size_ = 1 + payload.size();
   out[0] = static_cast<char>(type);
   std::memcpy(out + 1, payload.data(), payload.size());
-  aead_->Seal(Nonce(), reinterpret_cast<uint8_t*>(out), 1 + payload.size());
+  aead_->Seal(Nonce(), reinterpret_cast<uint8_t*>(out), size_);
 }
 
 std::optional<SealedStream::Message> SealedStream::Open(std::string_view sealed, char* room) {
@@ -29,6 +30,7 @@ std::optional<SealedStream::Message> SealedStream::Open(std::string_view sealed,
                    reinterpret_cast<uint8_t*>(room))) {
     return std::nullopt;
   }
+  size_ = size;
   Next();
   return Message{static_cast<uint8_t>(room[0]), {room + 1, size - 1}};
 }

@@ -31,16 +31,22 @@ class SealedStream {
   // So many messages under one key, which keeps AES-GCM far from where it begins to leak. At ten
   // messages a second that is 13 years.
   static constexpr uint64_t kMaxMessages = uint64_t{1} << 32;
+  // And so many bytes, 2^34 blocks of AES, before its blocks begin to look less than random: as TLS
+  // 1.3 has it (RFC 8446, 5.5). At 100 KB a second that is a month.
+  static constexpr uint64_t kMaxBytes = uint64_t{1} << 38;
 
-  // `number`: of the first message.
-  SealedStream(Cipher cipher, const SealKey& key, uint64_t number = 0);
+  // `number`: of the first message. `bytes`: that were sealed before it.
+  SealedStream(Cipher cipher, const SealKey& key, uint64_t number = 0, uint64_t bytes = 0);
 
-  bool used_up() const { return number_ >= kMaxMessages; }
+  bool used_up() const { return number_ >= kMaxMessages || bytes_ >= kMaxBytes; }
   // Writes payload.size() + kSealOverhead bytes to `out`. The message has a number once it is on
   // its way: Next is to be called before another is sealed, unless no byte of it has left this
   // process.
   void Seal(uint8_t type, std::string_view payload, char* out);
-  void Next() { ++number_; }
+  void Next() {
+    ++number_;
+    bytes_ += size_;
+  }
 
   struct Message {
     uint8_t type;
@@ -55,6 +61,8 @@ class SealedStream {
   std::unique_ptr<Aead> aead_;
   AeadNonce start_;
   uint64_t number_;
+  uint64_t bytes_;
+  size_t size_ = 0;  // of the message that was sealed or opened last
 };
 
 // Of both directions, as one side has them.

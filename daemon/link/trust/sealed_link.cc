@@ -64,7 +64,7 @@ void SealedLink::OnClosed(const Status& why) {
   if (!handler->closed) return;
   if (!seals_.send.used_up() || !why.ok()) return handler->closed(why);
   handler->closed({Code::kUnavailable,
-                   fmt::format("{}: as many messages as one key may seal were sent", peer())});
+                   fmt::format("{}: as much as one key may seal was sent", peer())});
 }
 
 void SealedLink::Refuse(std::string_view why) {
