@@ -51,6 +51,7 @@ struct LaunchMessage {
   Nanos ahead = 0;                 // for it: what the step's time is ahead of the wall clock
   bool variables_come = false;     // of the tasks, for the fabric: launch::kVariables
   uint32_t place = 0xffffffff;     // for it: its node's index in the step
+  std::string before;              // and where nodes listen that should act rather than its own
   std::string text;                // as it came: an acting head gets it with a few more lines
 
   // Whether slurmstepd has started this daemon, so that it is in the step's control group there,

@@ -68,9 +68,11 @@ void Nodes::Inherit(const JobDescription& job, const HeadState& state) {
 
 void Nodes::ChooseSuccessors() {
   succession_ = std::make_unique<Succession>(
-      loop_, config_.fabric_after, [this](uint32_t node, Type type, std::string_view payload) {
+      loop_, config_.fabric_after,
+      [this](uint32_t node, Type type, std::string_view payload) {
         return SendTo(node, type, payload);
-      });
+      },
+      [this](const tree::Place& place, bool away) { owner_.OnStanding(place, away); });
 }
 
 // --- They come ---
@@ -322,7 +324,7 @@ void Nodes::OnClosed(uint32_t index, const Status& why) {
   Node& node = nodes_[index];
   if (node.control == nullptr) return;
   CloseControl(node);
-  if (succession_ != nullptr) succession_->Remove(index);
+  if (succession_ != nullptr) succession_->Remove(index, node.gone);
   if (!node.gone) {
     log::Info("the connection of node {} is lost: {}", index, why.message());
     if (why.code() == Code::kCorrupt) AddNodeNote(index, why.message());

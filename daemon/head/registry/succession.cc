@@ -7,7 +7,8 @@ namespace sonde::head {
 
 using tree::Type;
 
-Succession::Succession(Loop& loop, Nanos after, Send send) : loop_(loop), send_(std::move(send)) {
+Succession::Succession(Loop& loop, Nanos after, Send send, Standing standing)
+    : loop_(loop), send_(std::move(send)), on_standing_(std::move(standing)) {
   begin_timer_ = loop_.After(after, [this] {
     begin_timer_ = 0;
     begun_ = true;
@@ -24,16 +25,23 @@ void Succession::Add(uint32_t node) {
   there_.insert(node);
   asked_.erase(node);  // whatever it was asked before it went away
   unable_.erase(node);
+  if (const auto back = away_.extract(node); !back.empty()) on_standing_(back.mapped(), false);
   if (!begun_) return;
   if (!told_.empty()) send_(node, Type::kSuccessors, told_);
   Choose();
 }
 
-void Succession::Remove(uint32_t node) {
+void Succession::Remove(uint32_t node, bool done) {
   there_.erase(node);
   asked_.erase(node);
   unable_.erase(node);
-  if (standing_.erase(node) > 0) TellSoon();
+  if (const auto stood = standing_.extract(node); !stood.empty()) {
+    TellSoon();
+    if (!done && on_standing_) {
+      away_[node] = stood.mapped();
+      on_standing_(stood.mapped(), true);
+    }
+  }
   if (begun_) Choose();
 }
 
@@ -58,19 +66,28 @@ void Succession::OnStandingBy(uint32_t node, std::string_view payload) {
   TellSoon();
 }
 
-std::string Succession::List() const {
+tree::Successors Succession::List() const {
   tree::Successors list;
   for (const auto& [node, place] : standing_) {
     if (list.places.size() < kSuccessors) list.places.push_back(place);
   }
-  return Encode(list);
+  return list;
+}
+
+void Succession::TellOf(const tree::Place& acting) {
+  loop_.Cancel(std::exchange(tell_timer_, 0));
+  tree::Successors list = List();
+  std::erase_if(list.places, [&](const tree::Place& one) { return one.index == acting.index; });
+  list.places.insert(list.places.begin(), acting);
+  told_ = Encode(list);
+  for (const uint32_t node : there_) send_(node, Type::kSuccessors, told_);
 }
 
 void Succession::TellSoon() {
   if (tell_timer_ != 0) return;
   tell_timer_ = loop_.After(kDelay, [this] {
     tell_timer_ = 0;
-    if (std::string list = List(); list != told_) {
+    if (std::string list = Encode(List()); list != told_) {
       told_ = std::move(list);
       for (const uint32_t node : there_) send_(node, Type::kSuccessors, told_);
     }

@@ -26,6 +26,13 @@ void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
   log::Info("{} nodes stand by to be head", successors_.size());
 }
 
+std::vector<tree::Place> HeadLink::PlacesBefore() const {
+  const auto own = std::find_if(successors_.begin(), successors_.end(),
+                                [this](const tree::Place& place) { return place.index == own_; });
+  if (own == successors_.end()) return {};
+  return {successors_.begin(), own};
+}
+
 void HeadLink::Connect(const std::string& host, uint16_t port,
                        std::vector<std::vector<GatewayDoor>> ways) {
   head_ = {tree::kHeadIndex, host, port};
@@ -133,7 +140,7 @@ void HeadLink::OnClosed(const Status& why) {
   if (!known_ && lost_at_ == 0) lost_at_ = Clock::System().Monotonic();
   if (!was_welcome) return Again(why);
   lost_at_ = Clock::System().Monotonic();
-  next_ = 0;
+  next_ = silent_ = 0;
   log::Warning("the connection to the head is lost: {}", why.message());
   owner_.OnHeadLost(*link_, why);
   Drop();
@@ -240,7 +247,8 @@ void HeadLink::Again(const Status& why) {
   const bool refused = why.code() == Code::kUnavailable;
   const Nanos waited = Clock::System().Monotonic() - lost_at_;
   const bool end = next_ >= successors_.size();
-  if (!end && (refused || waited > kPatience)) {
+  if (!end && (refused || waited > kPatience * static_cast<Nanos>(silent_ + 1))) {
+    if (!refused) ++silent_;
     ++next_;
     return Try();
   }
@@ -248,7 +256,7 @@ void HeadLink::Again(const Status& why) {
 }
 
 void HeadLink::AskHeadAgain(Nanos pause) {
-  next_ = 0;
+  next_ = silent_ = 0;
   timer_ = loop_.After(pause, [this] {
     timer_ = 0;
     Try();

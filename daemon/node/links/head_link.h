@@ -12,13 +12,15 @@
 //   successors    in their order; one that has found the head dead becomes acting head and takes
 //                 the others in; one that comes to itself in the list becomes it
 // A host that refuses is dead. One that does not answer may only be slow, or not know yet: nobody
-// goes past it before kPatience. During the search the node goes on sampling, and what has a way
-// up without the head goes there. After kGiveUp, or at once if nobody stands by yet, the
-// telemetry of this node ends. While the job is suspended none of these times run: the node asks
-// the head alone, every kPauseSuspended. The nodes of a large step come to a successor one after
-// the other, by their indexes, and have more patience with an answer: if all came in one moment,
-// the connections that wait there would be given up before their turn, and again after that. A
-// first connection that fails on its way is made again for kGiveUpFirst.
+// goes past the first of them before kPatience, and past each other one before the same time again,
+// for that one may have lost the head later. If two go on all the same, the one that comes first in
+// the list has the step (daemon/head/registry/rivals.h). During the search the node goes on
+// sampling, and what has a way up without the head goes there. After kGiveUp, or at once if nobody
+// stands by yet, the telemetry of this node ends. While the job is suspended none of these times
+// run: the node asks the head alone, every kPauseSuspended. The nodes of a large step come to a
+// successor one after the other, by their indexes, and have more patience with an answer: if all
+// came in one moment, the connections that wait there would be given up before their turn, and
+// again after that. A first connection that fails on its way is made again for kGiveUpFirst.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -95,6 +97,9 @@ class HeadLink {
   // `own`: this node's index.
   void SetSuccessors(std::vector<tree::Place> places, uint32_t own);
 
+  // The successors before this node; none if this node is not in the list.
+  std::vector<tree::Place> PlacesBefore() const;
+
   // nullptr while there is none that has welcomed us.
   tree::Link* link() const { return welcome_ ? link_.get() : nullptr; }
   // The head has said something, though it may not have welcomed us yet.
@@ -147,6 +152,7 @@ class HeadLink {
   Nanos seek_until_ = 0;                        // monotonic; 0: no gateway is looked for
   bool left_by_gateway_ = false;
   size_t next_ = 0;    // 0: head_, else of successors_ the one before
+  size_t silent_ = 0;  // of those before it in this round, how many did not answer
   Nanos lost_at_ = 0;  // monotonic; of the first connection, when it first failed
   Loop::TimerId timer_ = 0;
 };
