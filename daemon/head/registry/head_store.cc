@@ -59,6 +59,7 @@ std::string HeadStore::Inherit(const std::string& path) {
   if (!heritage.ok()) {
     record_.AddNote(fmt::format("an acting head knows only the nodes that have come to it: {}",
                                 heritage.status().message()));
+    record_.Update([](JobDescription& j) { j.presence_from = 1; });
     return "";
   }
   HeadState state;
@@ -73,6 +74,7 @@ std::string HeadStore::Inherit(const std::string& path) {
   job.launch_host = HostName();
   job.coverage = {};
   job.presence.clear();
+  job.presence_from = state.row + 1;
   nodes_.Inherit(job, state);
   record_.Update([&](JobDescription& j) { j = job; });
   if (!read.ok()) {
