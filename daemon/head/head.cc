@@ -146,6 +146,7 @@ Status Head::Start(UniqueFd listen) {
                                        nodes_, static_cast<HeadStore::Owner&>(*this));
   std::string alarms;  // as another head had changed them
   if (launch_.acting) {
+    rows_.SetNotAlone();
     alarms = store_->Inherit(archive_path_);
     archive_->Continue(record_.Description(), launch_.host);
   } else {
@@ -264,6 +265,7 @@ void Head::OnGone(uint32_t node) {
 void Head::OnStanding(const tree::Place& place, bool away) {
   if (!away) return rivals_.Forget(place.index);
   if (out_of_reach_ == 0) out_of_reach_ = clock_.Now();
+  rows_.SetNotAlone();
   rivals_.Watch(place);
 }
 
