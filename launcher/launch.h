@@ -203,8 +203,8 @@ inline constexpr std::string_view kStart = "start";
 inline constexpr std::string_view kAhead = "ahead";
 // And its node's index in the step, by which the others know it.
 inline constexpr std::string_view kPlace = "place";
-// And where nodes listen that come before its own in the list of those that go on: INDEX HOST PORT,
-// with commas between.
+// And where nodes with lower indexes listen, or did, that stood by to go on: INDEX HOST PORT, with
+// commas between.
 inline constexpr std::string_view kBefore = "before";
 // Of 'D' packets.
 inline constexpr std::string_view kState = "state";    // up | done | failed | ended

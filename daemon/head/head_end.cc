@@ -72,7 +72,7 @@ void Head::LeaveToNext() {
 // more nodes: it began with all that this one had stored, and this one could not begin with what
 // it has. The profile is put together of the parts of both, and this one's ends here as if this
 // head had died, so that the acting head's part says how the step ended. Of two acting heads the
-// one whose node comes first in the list has it.
+// one whose node has the lower index has it.
 void Head::YieldTo(const tree::Place& acting) {
   if (state_ != State::kRunning) return;
   // What is being stored now is older than that.

@@ -337,6 +337,10 @@ TEST_F(Successions, WhoActsComesFirstWhereNodesLook) {
   succession.Remove(1);
   succession.TellOf({1, "10.0.0.1", 40001});
   for (const uint32_t node : {0, 2, 3}) EXPECT_THAT(Told(node), ElementsAre(1, 0, 2)) << node;
+  // One that says only now that it stands by. Would it see itself alone it would go on, too.
+  Stand(succession, 3);
+  Run(2 * Succession::kDelay);
+  for (const uint32_t node : {0, 2, 3}) EXPECT_THAT(Told(node), ElementsAre(1, 0, 2, 3)) << node;
 }
 
 }  // namespace

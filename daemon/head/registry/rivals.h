@@ -6,8 +6,8 @@
 // head; an acting head answers a hello with a challenge, which proves the key. So this head
 // connects to those nodes that it has lost, says hello and waits. It does not go on to prove
 // itself: it is no node. Acting heads of the release before answer with a challenge. An acting head
-// also connects to the nodes that come before its own: one of these may have lost the head later,
-// and have gone on as well.
+// also connects to nodes with lower indexes that stood by: one of these may have lost the head
+// later, and have gone on as well.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -45,7 +45,7 @@ class Rivals {
 
   // The connection of a node that stood by is lost.
   void Watch(const tree::Place& place);
-  // Of an acting head: nodes that come before its own, as its launch message names them.
+  // Of an acting head: nodes with lower indexes, as its launch message names them.
   void WatchAll(std::string_view places);
   // It is back.
   void Forget(uint32_t node);

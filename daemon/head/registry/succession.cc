@@ -66,20 +66,28 @@ void Succession::OnStandingBy(uint32_t node, std::string_view payload) {
   TellSoon();
 }
 
+// The acting head stays the first, also when another node tells later that it stands by.
 tree::Successors Succession::List() const {
   tree::Successors list;
+  if (acting_) list.places.push_back(*acting_);
+  size_t standing = 0;
   for (const auto& [node, place] : standing_) {
-    if (list.places.size() < kSuccessors) list.places.push_back(place);
+    if (standing++ == kSuccessors) break;
+    if (!acting_ || node != acting_->index) list.places.push_back(place);
   }
   return list;
 }
 
 void Succession::TellOf(const tree::Place& acting) {
+  acting_ = acting;
   loop_.Cancel(std::exchange(tell_timer_, 0));
-  tree::Successors list = List();
-  std::erase_if(list.places, [&](const tree::Place& one) { return one.index == acting.index; });
-  list.places.insert(list.places.begin(), acting);
-  told_ = Encode(list);
+  Tell();
+}
+
+void Succession::Tell() {
+  std::string list = Encode(List());
+  if (list == told_) return;
+  told_ = std::move(list);
   for (const uint32_t node : there_) send_(node, Type::kSuccessors, told_);
 }
 
@@ -87,10 +95,7 @@ void Succession::TellSoon() {
   if (tell_timer_ != 0) return;
   tell_timer_ = loop_.After(kDelay, [this] {
     tell_timer_ = 0;
-    if (std::string list = Encode(List()); list != told_) {
-      told_ = std::move(list);
-      for (const uint32_t node : there_) send_(node, Type::kSuccessors, told_);
-    }
+    Tell();
   });
 }
 

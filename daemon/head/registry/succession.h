@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 
@@ -44,6 +45,7 @@ class Succession {
 
  private:
   void Choose();
+  void Tell();
   void TellSoon();
   tree::Successors List() const;
 
@@ -56,6 +58,7 @@ class Succession {
   std::set<uint32_t> unable_;  // of them
   std::map<uint32_t, tree::Place> standing_;
   std::map<uint32_t, tree::Place> away_;  // stood by, and may come back
+  std::optional<tree::Place> acting_;
   std::string told_;
   Loop::TimerId begin_timer_ = 0;
   Loop::TimerId tell_timer_ = 0;

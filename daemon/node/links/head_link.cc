@@ -1,6 +1,7 @@
 #include "daemon/node/links/head_link.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/log.h"
@@ -21,16 +22,20 @@ bool HeadLink::Send(Type type, std::string_view payload) {
 }
 
 void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
+  for (const tree::Place& place : places) stood_by_[place.index] = place;
+  while (stood_by_.size() > tree::kMaxSuccessors) stood_by_.erase(std::prev(stood_by_.end()));
   successors_ = std::move(places);
   own_ = own;
   log::Info("{} nodes stand by to be head", successors_.size());
 }
 
 std::vector<tree::Place> HeadLink::PlacesBefore() const {
-  const auto own = std::find_if(successors_.begin(), successors_.end(),
-                                [this](const tree::Place& place) { return place.index == own_; });
-  if (own == successors_.end()) return {};
-  return {successors_.begin(), own};
+  std::vector<tree::Place> before;
+  for (const auto& [index, place] : stood_by_) {
+    const bool lost = place.host == head_.host && place.port == head_.port;
+    if (index < own_ && !lost) before.push_back(place);
+  }
+  return before;
 }
 
 void HeadLink::Connect(const std::string& host, uint16_t port,

@@ -13,8 +13,8 @@
 //                 the others in; one that comes to itself in the list becomes it
 // A host that refuses is dead. One that does not answer may only be slow, or not know yet: nobody
 // goes past the first of them before kPatience, and past each other one before the same time again,
-// for that one may have lost the head later. If two go on all the same, the one that comes first in
-// the list has the step (daemon/head/registry/rivals.h). During the search the node goes on
+// for that one may have lost the head later. If two go on all the same, the one whose node has the
+// lower index has the step (daemon/head/registry/rivals.h). During the search the node goes on
 // sampling, and what has a way up without the head goes there. After kGiveUp, or at once if nobody
 // stands by yet, the telemetry of this node ends. While the job is suspended none of these times
 // run: the node asks the head alone, every kPauseSuspended. The nodes of a large step come to a
@@ -26,6 +26,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -97,7 +98,9 @@ class HeadLink {
   // `own`: this node's index.
   void SetSuccessors(std::vector<tree::Place> places, uint32_t own);
 
-  // The successors before this node; none if this node is not in the list.
+  // Of an acting head on this node: where nodes with lower indexes stood by, whichever head has
+  // named them, for two heads may have named different nodes. Not the head that was lost last,
+  // which yields to this one.
   std::vector<tree::Place> PlacesBefore() const;
 
   // nullptr while there is none that has welcomed us.
@@ -146,6 +149,7 @@ class HeadLink {
 
   tree::Place head_;  // where we are, or were last
   std::vector<tree::Place> successors_;
+  std::map<uint32_t, tree::Place> stood_by_;  // of all lists there were; the kMaxSuccessors lowest
   uint32_t own_ = tree::kHeadIndex;
   std::vector<std::vector<GatewayDoor>> ways_;  // not tried yet, but for the first while seeking
   size_t door_ = 0;                             // of ways_[0]

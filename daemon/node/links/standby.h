@@ -39,7 +39,7 @@ class Standby {
   // Starts the acting head of a step that began at `start`. Once for each Listen. An acting head
   // started before is given up by all nodes, and killed if it has not died.
   // `ahead`: what the step's time is ahead of this machine's wall clock. `place`: this node's
-  // index. `before`: where nodes listen that come before this one; an acting head there has the
+  // index. `before`: where nodes with lower indexes stood by; an acting head there has the
   // step.
   Status Act(Nanos start, Nanos ahead, uint32_t place, const std::vector<tree::Place>& before = {});
 
