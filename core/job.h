@@ -161,9 +161,12 @@ struct JobDescription {
   std::optional<JobRequest> request;  // nothing: nobody asked Slurm
   Coverage coverage;
   std::vector<PresenceRun> presence;  // ascending; empty: not known, as of older releases
-  std::vector<NodeInfo> nodes;        // by index
-  std::vector<std::string> notes;     // for readers: which data is missing, and why
-  std::vector<Figure> figures;        // in the order in which they were first said
+  // Of what an acting head wrote: runs before this time are those of the head before. 0: of a head
+  // that began the step, of an acting head of an older release, or of all parts together.
+  Nanos presence_from = 0;
+  std::vector<NodeInfo> nodes;     // by index
+  std::vector<std::string> notes;  // for readers: which data is missing, and why
+  std::vector<Figure> figures;     // in the order in which they were first said
   UserTags tags;
   std::map<std::string, std::string> environment;  // the part kept (step_environment.h)
   std::string version;                             // of Sonde

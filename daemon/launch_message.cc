@@ -158,6 +158,7 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kBegun, Number(&M::begun)},
       {key::kAhead, Number(&M::ahead)},
       {key::kPlace, Number(&M::place)},
+      {key::kBefore, Text(&M::before)},
       {key::kStart, [](M& m, V v) { return m.acting = true, ParseInto(v, m.job.start); }},
   };
 }

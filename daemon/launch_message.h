@@ -53,7 +53,8 @@ struct LaunchMessage {
   bool variables_come = false;     // of the tasks, for the fabric: launch::kVariables
   // For it: its node's index in the step; a daemon of the release before does not say it.
   uint32_t place = 0xffffffff;
-  std::string text;  // as it came: an acting head gets it with a few more lines
+  std::string before;  // and where nodes listen that should act rather than its own
+  std::string text;    // as it came: an acting head gets it with a few more lines
 
   // Whether slurmstepd has started this daemon, so that it is in the step's control group there,
   // and whoever it leaves behind as well. Not beside srun, nor under `sonde run`.

@@ -86,7 +86,7 @@ inline constexpr int kApplicationFd = 5;
 inline constexpr int kProxyFd = 6;
 inline constexpr size_t kMaxPacket = 32768;
 // A node's daemon adds to its launch message when it starts an acting head.
-inline constexpr size_t kMaxLaunch = kMaxPacket - 256;
+inline constexpr size_t kMaxLaunch = kMaxPacket - 1024;
 using sonde::kMaxEvents;
 inline constexpr size_t kMaxMachineEvents = 64;
 // Of key::kHosts, but for a bracket.
@@ -207,6 +207,9 @@ inline constexpr std::string_view kStart = "start";
 inline constexpr std::string_view kAhead = "ahead";
 // And its node's index in the step, by which the others know it.
 inline constexpr std::string_view kPlace = "place";
+// And where nodes with lower indexes listen, or did, that stood by to go on: INDEX HOST PORT, with
+// commas between.
+inline constexpr std::string_view kBefore = "before";
 // Of 'D' packets.
 inline constexpr std::string_view kState = "state";    // up | done | failed | ended
 inline constexpr std::string_view kLast = "last";      // the state that it will tell last

@@ -3,21 +3,15 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "core/log.h"
 #include "daemon/head/descriptors.h"
-#include "daemon/head/record/end_state.h"
-#include "daemon/head/record/last_report.h"
-#include "daemon/head/record/uncounted.h"
 #include "daemon/head/step_tree.h"
 #include "daemon/link/address.h"
 #include "daemon/link/send.h"
 #include "daemon/link/trust/auth.h"
-#include "daemon/own_cost.h"
 #include "profiles/disk/archive_dir.h"
-#include "profiles/model/summary.h"
 #include "profiles/records/keys.h"
 
 namespace sonde::head {
@@ -80,12 +74,13 @@ Head::Head(Loop& loop, StepClock& clock, const LaunchMessage& launch, const Conf
             return nodes_.SendTo(node, type, payload);
           },
           [this](uint32_t node) { return record_.Host(node); }),
+      rivals_(loop, launch_.key, [this](const tree::Place& place) { YieldTo(place); }),
       slurm_(loop, launch_, config_, record_) {
   if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
 }
 
 Head::~Head() {
-  for (const Loop::TimerId timer : {serve_timer_, finish_timer_, hand_over_timer_}) {
+  for (const Loop::TimerId timer : {serve_timer_, finish_timer_, hand_over_timer_, yield_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -151,6 +146,7 @@ Status Head::Start(UniqueFd listen) {
                                        nodes_, static_cast<HeadStore::Owner&>(*this));
   std::string alarms;  // as another head had changed them
   if (launch_.acting) {
+    rows_.SetNotAlone();
     alarms = store_->Inherit(archive_path_);
     archive_->Continue(record_.Description(), launch_.host);
   } else {
@@ -191,6 +187,7 @@ Status Head::Listen(UniqueFd socket) {
                                    static_cast<Rendezvous::Owner&>(*this), nodes_.expected());
   SONDE_RETURN_IF_ERROR(rendezvous_->Listen(std::move(socket)));
   if (launch_.acting) {
+    rivals_.WatchAll(launch_.before);
     finish_timer_ = loop_.After(Nodes::kTakeoverLimit, [this] {
       finish_timer_ = 0;
       CheckNodesDone();
@@ -266,6 +263,13 @@ void Head::OnGone(uint32_t node) {
   if (alarms_ != nullptr) alarms_->OnGone(node);
 }
 
+void Head::OnStanding(const tree::Place& place, bool away) {
+  if (!away) return rivals_.Forget(place.index);
+  if (out_of_reach_ == 0) out_of_reach_ = clock_.Now();
+  rows_.SetNotAlone();
+  rivals_.Watch(place);
+}
+
 // --- What comes from them ---
 
 void Head::OnBlock(tree::BlockMessage block) {
@@ -295,6 +299,7 @@ void Head::OnLastValues(uint32_t first, bool lost) {
 }
 
 void Head::OnStateStored() {
+  if (const auto acting = std::exchange(yield_when_stored_, {})) return YieldTo(*acting);
   if (std::exchange(leave_when_stored_, false)) LeaveToNext();
 }
 
@@ -337,164 +342,6 @@ void Head::AskNodes(QuerySpec spec, QueryGrid grid, tree::QueryFanout::Done done
   constexpr Nanos kPatience = 2 * kSecond;
   queries_.Ask({next_query_++, std::move(spec), std::move(grid), kPatience},
                rows_.children().Active(), {}, std::move(done));
-}
-
-// --- The end ---
-
-void Head::Finish(bool launcher_gone) {
-  if (state_ != State::kRunning) return;
-  if (launch_.acting) {
-    CheckNodesDone();
-    hand_over_timer_ = loop_.After(kHandOverAfter, [this] { LeaveToNext(); });
-    return;
-  }
-  log::Debug("asked to finish: {} of {} nodes said goodbye", nodes_.byes(), nodes_.size());
-  state_ = State::kWaitingForNodes;
-  store_->Stop();
-  nodes_.SetEnding();
-  nodes_.Hurry();
-  finish_timer_ = loop_.After(launcher_gone ? kOrphanLimit : kFinishLimit, [this] { Seal(); });
-  CheckNodesDone();
-}
-
-// Once every node of the step has come and gone there is nothing to wait for: the report is ready
-// when srun asks for it.
-void Head::CheckNodesDone() {
-  const uint32_t byes = nodes_.byes();
-  const bool ending = state_ == State::kWaitingForNodes ||
-                      (state_ == State::kRunning && byes != 0 && byes >= nodes_.expected()) ||
-                      (launch_.acting && (byes != 0 || finish_timer_ == 0));
-  if (ending && nodes_.all_gone() && rows_.children().done()) Seal();
-}
-
-// Another head goes on from what is stored; the nodes look for it as if this one had died.
-void Head::LeaveToNext() {
-  if (state_ != State::kRunning) return;
-  if (!nodes_.some_stay()) {
-    nodes_.LoseAway();
-    return Seal();
-  }
-  // What is being stored now is older than that.
-  if (store_->storing()) {
-    leave_when_stored_ = true;
-    return;
-  }
-  log::Debug("this node is done: another one acts as head");
-  store_->StoreLast();
-  nodes_.SetEnding();
-  nodes_.SetLeaving();
-  state_ = State::kLeaving;
-  archive_->WhenIdle([this] {
-    state_ = State::kDone;
-    rows_.Stop();
-    done_("");
-  });
-}
-
-void Head::Seal() {
-  if (state_ != State::kRunning && state_ != State::kWaitingForNodes) return;
-  store_->Stop();
-  nodes_.SetEnding();
-  const EndState ended = StateOf(nodes_.ends(), std::nan(""));
-  const bool killed = ended == EndState::kCancelled || nodes_.byes() == 0;
-  if (killed && !why_killed_) {
-    if (std::exchange(asking_why_, true)) return;
-    return slurm_.WhyKilled(clock_.Now(), [this](EndState why) {
-      why_killed_ = why;
-      Seal();
-    });
-  }
-  state_ = State::kSealing;
-  log::Debug("sealing the profile");
-  loop_.Cancel(finish_timer_);
-  server_.reset();
-  questions_.reset();
-  alarms_->Finish();
-  // Those that have not said goodbye need not look for another head.
-  nodes_.SendToAll(Type::kOver, "");
-  const Nanos now = clock_.Look();
-  rows_.Finish(now);
-  const double kills = OutOfMemoryKills(record_.Snapshot());
-  const EndState state = StateOfStep(kills, now);
-  record_.Update([&](JobDescription& j) {
-    j.end = now;
-    j.exit_status = nodes_.ends().exit_status;
-    j.state = state;
-  });
-  NoteMissing();
-  NoteUncounted();
-  record_.UpdateCost([&](OwnCost& cost) {
-    cost.cpu_seconds = nodes_.ends().cpu_seconds;
-    if (launch_.role == Role::kHead) cost.cpu_seconds += OwnCpuSeconds();
-    cost.peak_node_memory = nodes_.ends().memory_bytes;
-    cost.bytes_sent = nodes_.ends().bytes_sent;
-    if (launch_.role == Role::kHead) cost.carriers = nodes_.carriers();
-  });
-  archive_->Finish(record_.Snapshot(), [this](const Status& status) { Report(status); });
-  finish_timer_ = loop_.After(kSealLimit, [this] {
-    Report({Code::kTimeout, "the profile is still being written"});
-  });
-}
-
-// Tasks that were killed as the time was over may have ended with a code of their own.
-EndState Head::StateOfStep(double out_of_memory_kills, Nanos now) const {
-  const EndState state =
-      nodes_.byes() == 0 ? EndState::kLost : StateOf(nodes_.ends(), out_of_memory_kills);
-  if (state == EndState::kCancelled) return why_killed_.value_or(state);
-  if (state == EndState::kLost && why_killed_ == EndState::kNodeFail) return EndState::kNodeFail;
-  const bool in_time = slurm_.WhyKilledAsFarAsKnown(now) != EndState::kTimeout;
-  return state == EndState::kFailed && !in_time ? EndState::kTimeout : state;
-}
-
-void Head::NoteClock() {
-  for (const std::string& note : clock_.TakeNotes()) {
-    AddNote("the clock of the head's host " + note);
-  }
-}
-
-// A batch script's calls are those of its steps, as a rule, whose profiles have them.
-void Head::NoteUncounted() {
-  if (nodes_.byes() == 0 || record_.Job()->id.IsScript()) return;
-  std::string note = UncountedNote(launch_.calls, *record_.AllSeries());
-  if (!note.empty()) AddNote(std::move(note));
-}
-
-void Head::NoteMissing() {
-  NoteClock();
-  rows_.NoteMissing(nodes_.size());
-  for (std::string& note : intake_.Notes(record_.Job()->nodes)) AddNote(std::move(note));
-  if (nodes_.registered() < nodes_.expected()) {
-    const size_t missing = nodes_.expected() - nodes_.registered();
-    AddNote(launch_.role == Role::kHead
-                ? fmt::format("{} of {} nodes never reported: is Sonde installed there?", missing,
-                              nodes_.expected())
-                : fmt::format("{} of {} nodes never reported, or the head died before it had "
-                              "recorded them",
-                              missing, nodes_.expected()));
-  }
-}
-
-void Head::Report(const Status& archived) {
-  if (std::exchange(state_, State::kDone) == State::kDone) return;
-  rows_.Stop();
-  log::Debug("profile sealed: {}", archived.ok() ? "ok" : archived.message());
-  loop_.Cancel(finish_timer_);
-  if (archived.code() != Code::kTimeout) not_stored_ = archived;
-  record_.UpdateCost([&](OwnCost& cost) { cost.stored_bytes = archive_->profile_bytes(); });
-  std::string text;
-  if (config_.report != "off") {
-    const bool brief = config_.report == "short";
-    text = ReportOf(record_, brief, launch_.columns, launch_.config_path);
-    if (!archived.ok()) {
-      text += fmt::format("sonde: the profile is not stored: {}\n", archived.message());
-    } else if (!brief) {  // which ends with how to see the rest
-      text += fmt::format("sonde: profile in {}; see it again with: sonde show {}\n", archive_path_,
-                          launch_.job.id.ToString());
-    }
-  }
-  archive_->Ingest();
-  forwarding_->End();
-  done_(text);
 }
 
 }  // namespace sonde::head

@@ -8,7 +8,8 @@
 //
 // When this head dies, a node that stands by starts another (launch.acting): that goes on with a
 // part of its own of the same profile, from what this one has stored (HeadStore), and the nodes
-// come back to it.
+// come back to it. Where this head was only out of reach it finds that out (Rivals) once it is
+// back, tells its nodes where to go and leaves its part of the profile to the other one.
 //
 // Head owns all of these and joins them: each tells it what concerns another one.
 //
@@ -34,6 +35,7 @@
 #include "daemon/head/record/step_record.h"
 #include "daemon/head/registry/head_store.h"
 #include "daemon/head/registry/nodes.h"
+#include "daemon/head/registry/rivals.h"
 #include "daemon/head/rendezvous.h"
 #include "daemon/head/slurm/slurm_job.h"
 #include "daemon/launch_message.h"
@@ -59,6 +61,8 @@ class Head final : private RowPath::Owner,
   static constexpr Nanos kOrphanLimit = 5 * kSecond;
   // How long an acting head whose node is done waits for the others, which may be done as well.
   static constexpr Nanos kHandOverAfter = 800 * kMillisecond;
+  // How long a head that yields to another one lets its nodes hear of that.
+  static constexpr Nanos kYieldTime = 300 * kMillisecond;
   // How long the report waits for the archive.
   static constexpr Nanos kSealLimit = 700 * kMillisecond;
 
@@ -94,6 +98,7 @@ class Head final : private RowPath::Owner,
     exporters_.OnJoined(node, payload);
   }
   void OnGone(uint32_t node) override;
+  void OnStanding(const tree::Place& place, bool away) override;
   Status Listen(UniqueFd socket);
   Status CheckNode(const tree::Registration& who, bool sealed) const;
   void NoteDescriptors();
@@ -122,6 +127,7 @@ class Head final : private RowPath::Owner,
   // The end.
   void CheckNodesDone() override;
   void LeaveToNext();
+  void YieldTo(const tree::Place& acting);
   EndState StateOfStep(double out_of_memory_kills, Nanos now) const;
   void Seal();
   void NoteClock();
@@ -155,6 +161,9 @@ class Head final : private RowPath::Owner,
   bool counters_paused_ = false;
   bool told_descriptors_ = false;
   bool leave_when_stored_ = false;
+  Rivals rivals_;
+  std::optional<tree::Place> yield_when_stored_;
+  Nanos out_of_reach_ = 0;  // since when a node that stood by is away; the step's time
 
   SlurmJob slurm_;
   std::optional<EndState> why_killed_;  // when Slurm was asked
@@ -170,6 +179,7 @@ class Head final : private RowPath::Owner,
   Loop::TimerId serve_timer_ = 0;
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId hand_over_timer_ = 0;
+  Loop::TimerId yield_timer_ = 0;
 };
 
 }  // namespace sonde::head

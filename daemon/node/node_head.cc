@@ -200,7 +200,8 @@ bool Node::HeadIsThere() const {
 
 bool Node::BecomeHead() {
   if (HeadIsThere() || state_ == State::kDone) return false;
-  const Status started = standby_.Act(step_start_, clock_.Now() - Clock::System().Now(), index_);
+  const Status started =
+      standby_.Act(step_start_, clock_.Now() - Clock::System().Now(), index_, head_.PlacesBefore());
   if (!started.ok()) log::Warning("cannot be acting head: {}", started.message());
   return started.ok();
 }

@@ -41,7 +41,7 @@ const StepNumbers::Shape& StepNumbers::ShapeOf(const Schema::Ptr& schema) {
 
 void StepNumbers::Add(const StoredRow& row, std::vector<double>& out) {
   const Shape& shape = ShapeOf(row.schema);
-  const bool others = nodes_.Changed(presence_, row.time());
+  nodes_.Changed(presence_, row.time());
   out.clear();
   if (shape.base.empty()) return;
   columns_.resize(row.block.columns());
@@ -52,7 +52,7 @@ void StepNumbers::Add(const StoredRow& row, std::vector<double>& out) {
     if (!(value.count > 0) || std::isnan(value.sum)) {
       out.push_back(std::nan(""));
     } else if (shape.totals[i] != nullptr) {
-      out.push_back(shape.totals[i]->Add(value, others));
+      out.push_back(shape.totals[i]->Add(value, nodes_.changes()));
     } else {
       out.push_back(value.Value(shape.base[i].metric.reduction));
     }

@@ -46,9 +46,9 @@ void FootprintBuilder::AddGauge(Slot& slot, const Reduced& value) {
   KeepMax(slot.extremes, value);
 }
 
-void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value, bool others) {
+void FootprintBuilder::AddCounter(Slot& slot, const Reduced& value) const {
   const double count = slot.total.count();
-  slot.last = slot.total.Add(value, others);
+  slot.last = slot.total.Add(value, changes_);
   if (slot.ticks > 0 && value.count != count) {
     // The owner of the smallest value has left if a smaller row lacks it; if all values are back,
     // no owner has left.
@@ -97,12 +97,13 @@ void FootprintBuilder::AddRow(Nanos time, std::span<const Reduced> row,
   if (row.size() != columns_.size() || (rows_ > 0 && time <= last_row_)) return;
   ++rows_;
   last_row_ = time;
+  changes_ += others ? 1 : 0;
   for (size_t i = 0; i < row.size(); ++i) {
     const Reduced& value = row[i];
     if (!(value.count > 0) || std::isnan(value.sum)) continue;
     Slot& slot = slots_[columns_[i]];
     if (Counts(slot.series->metric)) {
-      AddCounter(slot, value, others);
+      AddCounter(slot, value);
     } else {
       AddGauge(slot, value);
     }
@@ -123,7 +124,7 @@ void FootprintBuilder::AmendRow(Nanos time, const Row& row_before, const Row& ro
     const bool newest = time >= slot.last_time;
     if (Counts(slot.series->metric)) {
       // Later rows include these counts, if this is not the newest row.
-      if (newest) AddCounter(slot, after[i], /*others=*/false);
+      if (newest) AddCounter(slot, after[i]);
     } else {
       const Reduction reduction = slot.series->metric.reduction;
       const double number = after[i].Value(reduction);

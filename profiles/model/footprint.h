@@ -74,7 +74,7 @@ class FootprintBuilder {
   };
 
   static void AddGauge(Slot& slot, const Reduced& value);
-  static void AddCounter(Slot& slot, const Reduced& value, bool others);
+  void AddCounter(Slot& slot, const Reduced& value) const;
   static void AddSpread(Slot& slot, Nanos time, const Spread& spread);
   void AddSpreads(Nanos time, std::span<const Spread> spreads);
   void AmendSpreads(Nanos time, std::span<const Spread> before, std::span<const Spread> after);
@@ -86,6 +86,7 @@ class FootprintBuilder {
   std::vector<size_t> columns_;  // slot of each value of a row
   std::vector<size_t> spreads_;  // slot of each spread
   size_t rows_ = 0;
+  uint64_t changes_ = 0;  // rows that may be of other nodes than the row before
   Nanos last_row_ = 0;
 };
 

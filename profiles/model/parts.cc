@@ -279,6 +279,7 @@ Profile MergeParts(std::vector<Part> parts) {
   }
   if (job.state == EndState::kLost) AddOnce(job.notes, "The end of the step is not known.");
   job.presence = MergePresence(parts);
+  job.presence_from = 0;
   merged.moments = MergeMoments(parts);
   merged.cost = MergeCost(parts);
   for (const Part& part : parts) merged.kept.Merge(part.profile.kept);

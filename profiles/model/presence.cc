@@ -45,17 +45,28 @@ Nanos TickAfter(Nanos time, Nanos period) { return (time / period + 1) * period;
 struct Told {
   const std::vector<PresenceRun>* runs;
   Nanos over;
+  Nanos own_from;  // its writer saw the runs from here on itself; INT64_MAX: that is not known
 };
 
+Nanos OwnFrom(const Part& part) {
+  const Nanos from = part.profile.job.presence_from;
+  return part.id.acting && from == 0 ? std::numeric_limits<Nanos>::max() : from;
+}
+
 // What all that tell of this time say; nothing if they differ, or none does. Runs of all nodes
-// there are have the same nodes.
+// there are have the same nodes. Runs of fewer that two heads saw, each with nodes of its own, may
+// have the same numbers and are of different nodes.
 std::optional<PresenceRun> SaidOf(Nanos time, const std::vector<Told>& parts, size_t all) {
   std::optional<PresenceRun> said;
+  bool seen = false;
   for (const Told& part : parts) {
     const PresenceRun* run = time < part.over ? RunAt(*part.runs, time) : nullptr;
     if (run == nullptr) continue;
-    const bool same = !said || *said == *run || (said->nodes == run->nodes && run->nodes == all);
+    const bool sees = run->first >= part.own_from;
+    const bool of_all = said && said->nodes == run->nodes && run->nodes == all;
+    const bool same = !said || of_all || (*said == *run && !(seen && sees));
     if (!same) return {};
+    seen = seen || sees;
     // Of the same nodes, that which begins now says who came.
     if (!said || run->first == time) said = *run;
   }
@@ -164,7 +175,8 @@ std::vector<PresenceRun> MergePresence(const std::vector<Part>& parts) {
     if (job.presence.empty()) return {};
     const bool is_last = job.end == end;
     told.push_back({&job.presence,
-                    is_last ? std::numeric_limits<Nanos>::max() : TickAfter(job.end, job.period)});
+                    is_last ? std::numeric_limits<Nanos>::max() : TickAfter(job.end, job.period),
+                    OwnFrom(part)});
     for (const PresenceRun& run : job.presence) changes.insert(run.first);
     if (!is_last) changes.insert(told.back().over);
   }

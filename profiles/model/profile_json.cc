@@ -83,6 +83,7 @@ void WriteDescription(JsonWriter& w, const JobDescription& job) {
   WriteRequest(w, job);
   WriteCoverage(w, job.coverage, job.kept);
   WritePresence(w, job.presence, job.kept);
+  if (job.presence_from != 0) w.Field("presence_from", job.presence_from);
   WriteNodes(w, job.nodes);
   w.Key("notes").BeginArray();
   for (const std::string& note : job.notes) w.Value(note);
@@ -224,6 +225,7 @@ JobDescription ReadDescription(const json::value& value, std::string& error) {
     job.coverage = ReadCoverage(*coverage, error, job.kept);
   }
   job.presence = ReadPresence(fields, error, job.kept);
+  fields.Read("presence_from", job.presence_from, Nanos{0});
   if (const json::array* nodes = fields.Array("nodes", kMaxNodes)) {
     job.nodes.reserve(nodes->size());
     for (const json::value& node : *nodes) job.nodes.push_back(ReadNode(node, error));

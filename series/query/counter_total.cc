@@ -13,11 +13,13 @@ bool RowNodes::Changed(std::span<const PresenceRun> runs, Nanos time) {
   const PresenceRun* run = behind == runs.begin() ? nullptr : &*(behind - 1);
   const Nanos first = run == nullptr ? INT64_MIN : run->first;
   changed_ = first != std::exchange(run_, first) || (run != nullptr && run->IsMixed());
+  changes_ += changed_ ? 1 : 0;
   time_ = time;
   return changed_;
 }
 
-double CounterTotal::Add(const Reduced& value, bool others) {
+double CounterTotal::Add(const Reduced& value, uint64_t changes) {
+  const bool others = std::exchange(changes_, changes) != changes;
   if (any_ && (others || value.count != count_)) {
     const double less = std::max(0.0, total_ - value.sum);
     if (value.count >= most_) {
@@ -35,10 +37,10 @@ double CounterTotal::Add(const Reduced& value, bool others) {
   return total_;
 }
 
-Reduced CounterRows::Add(const Reduced& row, bool others) {
+Reduced CounterRows::Add(const Reduced& row, uint64_t changes) {
   if (!(row.count > 0)) return row;
   Reduced whole = row;
-  whole.sum = total_.Add(row, others);
+  whole.sum = total_.Add(row, changes);
   whole.count = total_.most();
   if (last_.count > 0) {
     if (last_.max > whole.max) whole.max = last_.max, whole.max_owner = last_.max_owner;

@@ -30,25 +30,31 @@ class RowNodes {
   // Rows in the order of time; several of one time are one. `runs`: of the step, as they are known
   // now; empty: not known, then no row is told to be.
   bool Changed(std::span<const PresenceRun> runs, Nanos time);
+  // Since the first row. A counter that had no value where the nodes changed learns of it by this
+  // number at its next value.
+  uint64_t changes() const { return changes_; }
 
  private:
   Nanos time_ = INT64_MIN;
   Nanos run_ = INT64_MIN;  // the first tick of its run
   bool changed_ = false;
+  uint64_t changes_ = 0;
 };
 
 // The total, row by row.
 class CounterTotal {
  public:
   // `value`: the next row, of at least one node or task. Gives the total so far, which is never
-  // less than the one before. `others`: it may be of other nodes than the row before.
-  double Add(const Reduced& value, bool others = false);
+  // less than the one before. `changes`: how often rows up to this one were of other nodes than the
+  // row before (RowNodes).
+  double Add(const Reduced& value, uint64_t changes = 0);
   double count() const { return count_; }      // values in the last row
   double most() const { return most_; }        // values in the largest row
   double missing() const { return missing_; }  // what absent nodes had counted
 
  private:
   bool any_ = false;
+  uint64_t changes_ = 0;
   double count_ = 0;
   double most_ = 0;
   double missing_ = 0;
@@ -60,7 +66,7 @@ class CounterTotal {
 class CounterRows {
  public:
   // A row of count 0 is missing and stays missing.
-  Reduced Add(const Reduced& row, bool others = false);
+  Reduced Add(const Reduced& row, uint64_t changes = 0);
 
  private:
   CounterTotal total_;

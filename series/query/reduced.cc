@@ -77,7 +77,8 @@ void CountOn(std::span<const PresenceRun> presence, Stats& stats) {
       value.*kParts[i].second = *places[i];
     }
     value.count = row.value;
-    const Reduced whole = rows.Add(value, nodes.Changed(presence, row.time));
+    nodes.Changed(presence, row.time);
+    const Reduced whole = rows.Add(value, nodes.changes());
     for (size_t i = 0; i < std::size(kParts); ++i) {
       if (places[i] != nullptr) *places[i] = whole.*kParts[i].second;
     }

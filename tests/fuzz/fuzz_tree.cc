@@ -1,12 +1,14 @@
 // Everything a peer of the tree may send: every message's decoder, frames, and the launch message.
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 #include "daemon/launch_message.h"
 #include "daemon/link/libfabric/socket_fabric.h"
 #include "daemon/link/trust/handshake.h"
 #include "daemon/message/message.h"
+#include "daemon/message/places.h"
 #include "daemon/tree/children/relay.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/moments_message.h"
@@ -71,6 +73,12 @@ void TryAddress(std::string_view bytes) {
   if (!Decode(bytes, parent).ok()) return;
   const auto target = SocketFabric::Parse(parent.address);
   if (target.ok() && (target->port == 0 || target->host.empty())) __builtin_trap();
+}
+
+// What a node's daemon tells its acting head of others.
+void TryPlaces(std::string_view bytes) {
+  const std::string text = ToText(PlacesOf(bytes));
+  if (ToText(PlacesOf(text)) != text) __builtin_trap();
 }
 
 // What a parent makes of two parts can be sent again.
@@ -139,6 +147,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       break;
     case 13:
       (void)ParseLaunchMessage(bytes).ok();
+      TryPlaces(bytes);
       break;
     case 14:
       TryDecode<MomentsMessage>(bytes);

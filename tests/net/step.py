@@ -294,12 +294,13 @@ class Step:
         """Where an acting head on that node stores."""
         return self.directory / f"archive-{host}" if self._own_archives else self.archive
 
-    def _endpoint(self):
-        """Of a head that lives."""
+    def _endpoint(self, but=()):
+        """Of a head that lives. `but`: process ids of others."""
         for path in self.directory.glob("archive*/live/*/endpoint.json"):
-            endpoint = json.loads(path.read_text())
-            if pathlib.Path(f"/proc/{endpoint['pid']}/fd").exists():
-                return endpoint
+            with contextlib.suppress(FileNotFoundError):
+                endpoint = json.loads(path.read_text())
+                if endpoint["pid"] not in but and pathlib.Path(f"/proc/{endpoint['pid']}/fd").exists():
+                    return endpoint
         return None
 
     def _head_space(self):
@@ -329,10 +330,8 @@ class Step:
         """Waits until a node is acting head and serves; gives the node and its head's process id."""
 
         def acts():
-            self._live = self._endpoint()
-            if self._live is None or self._live["pid"] in (self.head.pid, *self._killed, *but):
-                return None
-            return self.acting()
+            self._live = self._endpoint((self.head.pid, *self._killed, *but))
+            return None if self._live is None else self.acting()
 
         node = wait_for(acts, "an acting head")
         return node, self._live["pid"]
@@ -403,6 +402,17 @@ class Step:
             self.head.kill()
         else:
             os.kill(pid, signal.SIGKILL)
+
+    def cut_head(self, nodes=None):
+        """These nodes, or all, and srun's host do not reach each other any more."""
+        for node in nodes or self.nodes:
+            self.wires.rule(node.address, self.address, drop=1.0)
+            self.wires.rule(self.address, node.address, drop=1.0)
+
+    def mend_head(self):
+        for node in self.nodes:
+            self.wires.rule(node.address, self.address)
+            self.wires.rule(self.address, node.address)
 
     def reset_head_connections(self, node):
         """As by a firewall that forgot them."""

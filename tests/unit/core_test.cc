@@ -206,7 +206,7 @@ TEST(Launch, WhatDoesNotFitIsAnErrorUnlessItMayBeLeftOut) {
   w.Add("archive", std::string(15'000, 'a'));
   w.Add("level", 2);
   EXPECT_EQ(w.Complete().message(),
-            "tell sonded what to do: that takes more than 32512 bytes, 20000 of them for 'home'");
+            "tell sonded what to do: that takes more than 31744 bytes, 20000 of them for 'home'");
   EXPECT_TRUE(w.packet().ends_with("\nenv=A=1\nlevel=2\n"));
 }
 

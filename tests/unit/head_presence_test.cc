@@ -191,6 +191,23 @@ TEST(Presence, TicksWithoutRowsAreOfNoNode) {
                           PresenceRun{At(5), 2, 2, 0, At(1)}));
 }
 
+// The counters of the row are others, though its nodes are the same.
+TEST(Presence, ARunBeginsWhereStandInsCatchUp) {
+  Presence presence(kSecond);
+  presence.OnRow(At(1), Nodes({0, 1}));
+  EXPECT_TRUE(presence.OnRow(At(2), Nodes({0})));
+  EXPECT_FALSE(presence.OnRow(At(3), Nodes({0})));
+  EXPECT_TRUE(presence.OnRow(At(4), Nodes({0}), /*caught_up=*/true));
+  EXPECT_FALSE(presence.OnRow(At(5), Nodes({0})));
+  const std::vector<PresenceRun> runs = {
+      {At(1), 2, 2, 0, 0}, {At(2), 1, 0, 1, 0}, {At(4), 1, 0, 0, 0}};
+  EXPECT_EQ(presence.Runs(), runs);
+  // Late parts leave it where it is.
+  presence.OnLatePart(At(3), Nodes({1}));
+  presence.OnLatePart(At(5), Nodes({1}));
+  EXPECT_THAT(presence.Runs(), testing::Contains(PresenceRun{At(4), 1, 0, 1, 0}));
+}
+
 // --- Another head goes on ---
 
 JobDescription Before(std::vector<PresenceRun> runs, size_t nodes) {

@@ -331,5 +331,40 @@ TEST(HeadStates, OfAnotherReleaseIsSaidToBeThat) {
   EXPECT_EQ(Decode(bytes, read).code(), Code::kUnsupported);
 }
 
+// It may have gone on as acting head, and comes back otherwise.
+TEST_F(Successions, AnAwayNodeThatStoodByIsNamed) {
+  std::vector<std::pair<uint32_t, bool>> standing;
+  Succession succession(loop_, 0, send_, is_earlier_, [&](const tree::Place& place, bool away) {
+    standing.emplace_back(place.index, away);
+  });
+  for (uint32_t node = 0; node < 4; ++node) succession.Add(node);
+  Run(kMillisecond);
+  for (const uint32_t node : {0, 1, 2}) Stand(succession, node);
+  Run(2 * Succession::kDelay);
+  succession.Remove(3, false);
+  EXPECT_THAT(standing, IsEmpty()) << "it did not stand by";
+  succession.Remove(1, true);
+  EXPECT_THAT(standing, IsEmpty()) << "it has said goodbye";
+  succession.Remove(0, false);
+  EXPECT_THAT(standing, ElementsAre(std::pair(0u, true)));
+  succession.Add(0);
+  EXPECT_THAT(standing, ElementsAre(std::pair(0u, true), std::pair(0u, false)));
+}
+
+TEST_F(Successions, WhoActsComesFirstWhereNodesLook) {
+  Succession succession(loop_, 0, send_, is_earlier_);
+  for (uint32_t node = 0; node < 4; ++node) succession.Add(node);
+  Run(kMillisecond);
+  for (const uint32_t node : {0, 1, 2}) Stand(succession, node);
+  Run(2 * Succession::kDelay);
+  succession.Remove(1);
+  succession.TellOf({1, "10.0.0.1", 40001});
+  for (const uint32_t node : {0, 2, 3}) EXPECT_THAT(Told(node), ElementsAre(1, 0, 2)) << node;
+  // One that says only now that it stands by. Would it see itself alone it would go on, too.
+  Stand(succession, 3);
+  Run(2 * Succession::kDelay);
+  for (const uint32_t node : {0, 2, 3}) EXPECT_THAT(Told(node), ElementsAre(1, 0, 2, 3)) << node;
+}
+
 }  // namespace
 }  // namespace sonde::head

@@ -271,6 +271,32 @@ TEST_F(HeadLinks, TheSuccessorItselfWaitsForNobody) {
 }
 
 // Its head is frozen with the job, or dead: nobody can tell until the job goes on.
+// Two heads that have the step at a time name different nodes, and only those of their own.
+TEST_F(HeadLinks, AnActingHeadIsToldWhereAllStoodByThatComeBeforeItsNode) {
+  using Ports = std::vector<std::pair<uint32_t, uint16_t>>;
+  Listen(0);
+  HeadLink node = Node(KeyOf(1));
+  node.Connect("127.0.0.1", listener_->port());
+  RunUntilKnown();
+  const auto before = [&] {
+    Ports ports;
+    for (const tree::Place& place : node.PlacesBefore())
+      ports.emplace_back(place.index, place.port);
+    return ports;
+  };
+  node.SetSuccessors({{0, "10.0.0.1", 40}, {2, "10.0.0.3", 42}, {3, "10.0.0.4", 43}}, 3);
+  EXPECT_EQ(before(), (Ports{{0, 40}, {2, 42}}));
+  // One that acts is named first; the other one may act, too.
+  node.SetSuccessors({{4, "10.0.0.5", 44}, {2, "10.0.0.3", 52}, {3, "10.0.0.4", 43}}, 3);
+  EXPECT_EQ(before(), (Ports{{0, 40}, {2, 52}}));
+  node.SetSuccessors({{1, "127.0.0.1", listener_->port()}, {3, "10.0.0.4", 43}}, 3);
+  EXPECT_EQ(before(), (Ports{{0, 40}, {2, 52}})) << "the head that is lost yields to this one";
+  std::vector<tree::Place> many;
+  for (uint32_t i = 0; i < 2 * tree::kMaxSuccessors; ++i) many.push_back({i + 100, "10.0.0.9", 1});
+  node.SetSuccessors(many, 200);
+  EXPECT_EQ(before().size(), tree::kMaxSuccessors - 1) << "of 8 places, one is the head's";
+}
+
 TEST_F(HeadLinks, WhileTheJobIsSuspendedNobodyGoesPastTheHead) {
   Listen(0);
   HeadLink node = Node(KeyOf(1));

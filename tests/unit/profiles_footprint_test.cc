@@ -19,9 +19,9 @@ class FootprintTest : public testing::Test {
   void Use(MetricType type, Reduction reduction = Reduction::kSum) {
     builder_.SetSeries({TestSeries("m", type, {}, reduction)});
   }
-  void Row(std::initializer_list<std::pair<uint32_t, double>> values) {
+  void Row(std::initializer_list<std::pair<uint32_t, double>> values, bool others = false) {
     const Reduced row[] = {Of(values)};
-    builder_.AddRow(kTestStart + ++tick_ * kSecond, row);
+    builder_.AddRow(kTestStart + ++tick_ * kSecond, row, {}, others);
   }
   // The row of `tick` becomes `after`.
   void Amend(int tick, std::initializer_list<std::pair<uint32_t, double>> before,
@@ -141,6 +141,18 @@ TEST_F(FootprintTest, ANodeThatComesBackWithOldValuesIsNotCountedTwice) {
   Row({{0, 12}, {1, 4}});
   Row({{0, 13}, {1, 10}});
   EXPECT_EQ(Entry().last, 23);
+}
+
+// Node 1 stays while node 0 is away; then it is the other way round, which a row tells that has no
+// value of this counter.
+TEST_F(FootprintTest, OtherNodesAreOthersAlsoWhereTheyCameWithoutAValue) {
+  Use(MetricType::kCounter);
+  Row({{0, 100}, {1, 10}});
+  Row({{1, 20}}, /*others=*/true);
+  Row({}, /*others=*/true);
+  Row({{0, 105}});
+  Row({{0, 106}});
+  EXPECT_EQ(Entry().last, 111);
 }
 
 TEST_F(FootprintTest, MissingValuesAreNotZero) {

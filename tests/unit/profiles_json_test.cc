@@ -25,6 +25,7 @@ Profile FullProfile() {
   p.job.end = p.job.start + 5;
   p.job.coverage = {100, 99};
   p.job.presence = {{10, 2, 2, 0, 0}, {30, 0, 0, 2, 0}, {40, 2, 2, 0, 20}};
+  p.job.presence_from = 20;
   p.job.nodes[1].lost = true;
   p.job.nodes[1].end_in_rows = 40;
   p.job.nodes[1].note = "link lost: Connection reset by peer";
@@ -61,6 +62,7 @@ TEST(ProfileJson, ComesBackExactly) {
   EXPECT_EQ(back->job.state, EndState::kFailed);
   EXPECT_EQ(back->job.coverage.got, 99u);
   EXPECT_EQ(back->job.presence, p.job.presence);
+  EXPECT_EQ(back->job.presence_from, 20);
   EXPECT_EQ(back->job.nodes[1].note, p.job.nodes[1].note);
   EXPECT_EQ(back->job.notes, p.job.notes);
   EXPECT_EQ(back->job.tags, p.job.tags);
@@ -135,6 +137,7 @@ TEST(ProfileJson, HostileTextIsRefusedAndNamed) {
       {R"({"presence":[{"first":5,"nodes":4294967296}]})", "nodes"},
       {R"({"presence":[{"first":5,"back_from":6}]})", "back_from"},
       {R"({"presence":[{"first":5},{"first":5}]})", "presence"},
+      {R"({"presence_from":-1})", "presence_from"},
       {"{\"name\":\"" + std::string(100'000, 'x') + "\"}", "name"},
       {std::string(100'000, '['), "no JSON"},
       {"{\"name\":\"\xff\"}", "no JSON"},

@@ -216,6 +216,30 @@ TEST(PartsPresence, IsWhatAllSayAndElseNotKnown) {
   EXPECT_TRUE(merged({killed({}), acting({both})}).empty()) << "of an earlier release";
 }
 
+// Each of two heads goes on with one of the two nodes, and tells the same numbers of it.
+TEST(PartsPresence, EqualRunsOfTwoHeadsAreOfDifferentNodes) {
+  const PresenceRun both = {At(1), 2, 2, 0, 0};
+  const PresenceRun one = {At(10), 1, 0, 1, 0};
+  const PresenceRun back = {At(15), 2, 1, 0, At(9)};
+  std::vector<Part> parts(2);
+  for (Part& part : parts) {
+    part.profile.job = TestJob();
+    part.profile.job.end = At(20);
+    part.profile.job.presence = {both, one, back};
+  }
+  parts[0].id = PartId::Parse("head a 1 1");
+  parts[1].id = PartId::Parse("acting b 1 1");
+  parts[1].profile.job.presence_from = At(8);
+  const PresenceRun mixed = {At(10), 0, 0, 0, At(10)};
+  const PresenceRun all_came = {At(15), 2, 2, 0, At(9)};
+  const JobDescription job = MergeParts(parts).job;
+  EXPECT_EQ(job.presence, (std::vector<PresenceRun>{both, mixed, all_came}));
+  EXPECT_EQ(job.presence_from, 0);
+  // The acting head has seen nothing of it: it repeats what the head had stored.
+  parts[1].profile.job.presence_from = At(12);
+  EXPECT_EQ(MergeParts(parts).job.presence, (std::vector<PresenceRun>{both, one, back}));
+}
+
 TEST_F(PartsTest, OfATickInBothTheRowOfMoreNodesCounts) {
   WriteHead();
   WriteActing();

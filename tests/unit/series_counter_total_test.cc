@@ -25,7 +25,12 @@ std::vector<double> Totals(const Rows& rows, const std::vector<PresenceRun>& run
   std::vector<double> totals;
   for (const auto& row : rows) {
     const auto time = static_cast<Nanos>(totals.size() + 1) * kSecond;
-    totals.push_back(total.Add(Reduce(row), nodes.Changed(runs, time)));
+    nodes.Changed(runs, time);
+    if (row.empty()) {
+      totals.push_back(totals.empty() ? 0 : totals.back());
+    } else {
+      totals.push_back(total.Add(Reduce(row), nodes.changes()));
+    }
   }
   return totals;
 }
@@ -91,6 +96,14 @@ TEST(CounterTotal, OfRowsOfDifferentNodesEachMayBeOfOthers) {
                                          {2 * kSecond, 1, 1, 3, 2 * kSecond}};
   EXPECT_EQ(Totals({{100, 10}, {20}, {105}, {25}, {120, 40}}, runs),
             (std::vector<double>{110, 110, 110, 110, 160}));
+}
+
+// As a counter that is read every 10 s only: the first row of other nodes has no value of it.
+TEST(CounterTotal, WhereNodesChangedWithoutAValueTheNextOneCountsAsOfOthers) {
+  const std::vector<PresenceRun> runs = {
+      {1 * kSecond, 2, 2, 0, 0}, {2 * kSecond, 1, 0, 1, 0}, {3 * kSecond, 1, 1, 1, kSecond}};
+  EXPECT_EQ(Totals({{100, 10}, {20}, {}, {105}, {106}}, runs),
+            (std::vector<double>{110, 110, 110, 110, 111}));
 }
 
 // In doubles a + ((a + b) - a) may be more than a + b.

@@ -305,7 +305,7 @@ TEST_F(Slurmstepd, StartsNoDaemonThatItCannotTellAll) {
   }));
   EXPECT_EQ(
       Read("log"),
-      "sonde: no telemetry for step batch: tell sonded what to do: that takes more than 32512 "
+      "sonde: no telemetry for step batch: tell sonded what to do: that takes more than 31744 "
       "bytes, 40001 of them for 'home'\n");
   EXPECT_EQ(Read("told"), "");
   EXPECT_THAT(Read("state/n1.prom"),

@@ -87,7 +87,7 @@ TEST(Srun, StartsNoHeadThatItCannotTellAll) {
   std::stringstream log;
   log << std::ifstream(directory / "log").rdbuf();
   EXPECT_EQ(log.str(),
-            "sonde: no telemetry for step 7.0: tell sonded what to do: that takes more than 32512 "
+            "sonde: no telemetry for step 7.0: tell sonded what to do: that takes more than 31744 "
             "bytes, 40001 of them for 'archive'\n");
   EXPECT_FALSE(fs::exists(directory / "told"));
   fs::remove_all(directory);

@@ -19,6 +19,13 @@
 namespace sonde::tree {
 namespace {
 
+Series WorkTotal() {
+  Series series;
+  series.metric.name = "work_total";
+  series.metric.type = MetricType::kCounter;
+  return series;
+}
+
 // Two nodes and a head that merges as the head does. A node has counted as much as its newest tick
 // says.
 class StandIns : public ChildrenAlone, public testing::Test {
@@ -100,12 +107,7 @@ class StandIns : public ChildrenAlone, public testing::Test {
     totals_.push_back(whole.values[0].sum);
   }
 
-  static Schema::Ptr Work() {
-    Series series;
-    series.metric.name = "work_total";
-    series.metric.type = MetricType::kCounter;
-    return Schema::Make({series});
-  }
+  static Schema::Ptr Work() { return Schema::Make({WorkTotal()}); }
 
   FakeClock clock_;
   Loop loop_;
@@ -176,6 +178,82 @@ TEST_F(StandIns, AreNotNewerThanTheRow) {
   Sample(1, 6);
   EXPECT_EQ(counts_, (std::vector<double>{2, 2, 2, 2, 2, 2}));
   EXPECT_EQ(totals_, (std::vector<double>{2, 1 + 2, 3 + 3, 3 + 4, 5 + 5, 100 + 6}));
+}
+
+// Whoever keeps the rows learns when other values stand in for a node that is still absent.
+class RenewedStandIns : public testing::Test {
+ protected:
+  void Add(uint32_t node, Nanos tick, double counted, bool lost = true) {
+    FrameInfo info;
+    info.stream = Stream::kEnded;
+    info.tick = tick;
+    info.lost = lost;
+    info.nodes = NodeSet(node);
+    std::vector<Reduced> values(1);
+    values[0].Add(counted, {node, sonde::Owner::kNobody});
+    ended_.Add(info, columns_, values);
+  }
+
+  // Of these nodes; gives since when the values had counted that were replaced.
+  std::vector<Nanos> Row(Nanos tick, std::initializer_list<uint32_t> nodes = {0}) {
+    TickMerger::Row made;
+    made.tick = tick;
+    made.values.resize(1);
+    for (const uint32_t node : nodes) {
+      made.nodes.Add(NodeSet(node));
+      made.values[0].Add(1, {node, sonde::Owner::kNobody});
+    }
+    ended_.AddTo(made, series_, present_);
+    std::vector<Nanos> renewed;
+    for (const auto& one : ended_.renewed()) renewed.push_back(one.when);
+    return renewed;
+  }
+
+  using Renewed = std::vector<Nanos>;
+  const std::vector<Series> series_{WorkTotal()};
+  const std::vector<bool> present_ = {true};
+  const std::vector<uint32_t> columns_ = {0};
+  EndedNodes ended_;
+};
+
+TEST_F(RenewedStandIns, AreToldWithTheRowThatHasThem) {
+  Add(1, 5, 0);
+  EXPECT_EQ(Row(10), Renewed()) << "the first row has what there was";
+  EXPECT_EQ(Row(11), Renewed());
+  Add(1, 13, 14);
+  EXPECT_EQ(Row(12), Renewed()) << "that counts later";
+  EXPECT_EQ(Row(13), Renewed{5});
+  EXPECT_EQ(Row(14), Renewed());
+}
+
+// What comes later may be of the same time, or of an earlier one, and have counted more.
+TEST_F(RenewedStandIns, AreToldWhateverTheirTime) {
+  Add(1, 5, 0);
+  EXPECT_EQ(Row(10), Renewed());
+  Add(1, 5, 14);
+  EXPECT_EQ(Row(11), Renewed{5});
+  Add(1, 4, 15);
+  EXPECT_EQ(Row(12), Renewed{5});
+}
+
+TEST_F(RenewedStandIns, AreToldWhenTheNodesOwnLastWordComes) {
+  Add(1, 5, 0);
+  Add(2, 7, 0);
+  EXPECT_EQ(Row(10), Renewed());
+  Add(1, 12, 14, /*lost=*/false);
+  EXPECT_EQ(Row(11), Renewed());
+  EXPECT_EQ(Row(12), Renewed{5});
+  Add(2, 6, 14, /*lost=*/false);  // which counts from before on
+  EXPECT_EQ(Row(13), Renewed{7});
+  EXPECT_EQ(Row(14), Renewed());
+}
+
+TEST_F(RenewedStandIns, AreNoneWhereTheNodeIsBack) {
+  Add(1, 5, 0);
+  EXPECT_EQ(Row(10), Renewed());
+  EXPECT_EQ(Row(11, {0, 1}), Renewed());
+  Add(1, 12, 14);
+  EXPECT_EQ(Row(12), Renewed()) << "nothing stood in for it in the row before";
 }
 
 }  // namespace

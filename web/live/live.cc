@@ -63,6 +63,7 @@ class LiveFeed final : public EventFeed, public std::enable_shared_from_this<Liv
   Nanos looked_at_ = 0;       // for alarms and notes; monotonic
   Nanos noted_until_ = 0;
   std::map<std::string, CounterRows> counters_;  // by the series' names
+  uint64_t changes_ = 0;                         // rows so far of other nodes than the row before
   std::map<std::string, std::string> alarms_;    // the last event of each
   std::set<std::string> notes_;                  // notes that were sent
 };
@@ -131,12 +132,16 @@ Task<Result<LiveRows>> LiveFeed::Read(std::string& out) {
 
 // The values of counters as docs/queries.md defines them.
 void LiveFeed::CountOn(LiveRows& rows) {
+  const uint64_t before = changes_;
+  for (const LiveRows::Row& row : rows.rows) changes_ += row.others ? 1 : 0;
   for (size_t i = 0; i < rows.series.size(); ++i) {
     const Series& series = rows.series[i];
     if (!IsCounting(series.metric.type)) continue;
     CounterRows& counter = counters_[SeriesName(series.metric.name, series.tags)];
+    uint64_t changes = before;
     for (LiveRows::Row& row : rows.rows) {
-      if (i < row.values.size()) row.values[i] = counter.Add(row.values[i], row.others);
+      changes += row.others ? 1 : 0;
+      if (i < row.values.size()) row.values[i] = counter.Add(row.values[i], changes);
     }
   }
 }

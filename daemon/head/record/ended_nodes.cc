@@ -39,19 +39,19 @@ void EndedNodes::Settle(Nanos tick) {
 }
 
 void EndedNodes::AddLost(uint32_t node, Part part) {
-  std::vector<Part>& parts = lost_[node];
+  std::vector<Part>& parts = lost_[node].parts;
   std::erase_if(parts, [&](const Part& other) { return other.when >= part.when; });
+  part.number = ++numbered_;
   parts.push_back(std::move(part));
 }
 
 // What a node had before it ended counts in rows before its end that are still to come.
 void EndedNodes::EndLost(const NodeSet& nodes, Nanos when) {
-  for (auto& [node, parts] : lost_) {
+  for (auto& [node, lost] : lost_) {
     if (!nodes.Has(node)) continue;
-    std::erase_if(parts, [&](const Part& part) { return part.when >= when; });
-    for (Part& part : parts) part.until = when;
+    std::erase_if(lost.parts, [&](const Part& part) { return part.when >= when; });
+    for (Part& part : lost.parts) part.until = when;
   }
-  std::erase_if(lost_, [](const auto& lost) { return lost.second.empty(); });
 }
 
 // What stands in for the node in that row, if it is missing. Forgets what no later row needs: a
@@ -67,9 +67,21 @@ const EndedNodes::Part* EndedNodes::LostIn(const TickMerger::Row& row, uint32_t 
   return over ? nullptr : &parts.front();
 }
 
+const EndedNodes::Part* EndedNodes::Take(const TickMerger::Row& row, uint32_t node, Lost& lost) {
+  const Part* part = LostIn(row, node, lost.parts);
+  const uint64_t number = part == nullptr ? 0 : part->number;
+  if (lost.used != 0 && lost.used != number && !row.nodes.Has(node)) {
+    renewed_.push_back({node, lost.used_when});
+  }
+  lost.used = number;
+  lost.used_when = part == nullptr ? 0 : part->when;
+  return part;
+}
+
 void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
                        const std::vector<bool>& present) {
   Settle(row.tick);
+  renewed_.clear();
   const auto add = [&](size_t column, const Reduced& value) {
     const bool is_counter = series[column].metric.type == MetricType::kCounter;
     if (!is_counter || (row.values[column].count == 0 && present[column])) return false;
@@ -79,8 +91,8 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
   const size_t n = std::min(settled_.size(), row.values.size());
   for (size_t i = 0; i < n; ++i) add(i, settled_[i]);
   if (lost_.empty()) return;
-  for (auto& [node, parts] : lost_) {
-    const Part* part = LostIn(row, node, parts);
+  for (auto& [node, lost] : lost_) {
+    const Part* part = Take(row, node, lost);
     if (part == nullptr) continue;
     std::vector<bool> got(row.values.size());
     const size_t count = std::min(part->columns.size(), part->values.size());
@@ -90,7 +102,7 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
     }
     Note(node, std::move(got), stood_in_[row.tick]);
   }
-  std::erase_if(lost_, [](const auto& lost) { return lost.second.empty(); });
+  std::erase_if(lost_, [](const auto& lost) { return lost.second.parts.empty(); });
   while (stood_in_.size() > kRows) stood_in_.erase(stood_in_.begin());
 }
 
@@ -133,9 +145,9 @@ void EndedNodes::Save(size_t series, const NodeSet& but,
     frame.values.resize(series);
     f(frame);
   }
-  for (const auto& [node, parts] : lost_) {
-    if (ended_.Has(node) || but.Has(node)) continue;
-    const Part& part = parts.back();
+  for (const auto& [node, lost] : lost_) {
+    if (lost.parts.empty() || ended_.Has(node) || but.Has(node)) continue;
+    const Part& part = lost.parts.back();
     Frame frame;
     frame.number = ++number;
     frame.tick = part.when;
@@ -152,8 +164,8 @@ std::vector<Reduced> EndedNodes::Final(size_t series) {
   Settle(INT64_MAX);
   std::vector<Reduced> all = settled_;
   all.resize(series);
-  for (const auto& [node, parts] : lost_) {
-    if (!ended_.Has(node)) Merge(parts.back(), all);
+  for (const auto& [node, lost] : lost_) {
+    if (!lost.parts.empty() && !ended_.Has(node)) Merge(lost.parts.back(), all);
   }
   return all;
 }

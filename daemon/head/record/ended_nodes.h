@@ -30,7 +30,10 @@ class EndedNodes {
   Fate Add(const FrameInfo& info, std::span<const uint32_t> columns,
            std::span<const Reduced> values);
   // Whether anything is known of its end.
-  bool Has(uint32_t node) const { return ended_.Has(node) || lost_.contains(node); }
+  bool Has(uint32_t node) const {
+    const auto lost = lost_.find(node);
+    return ended_.Has(node) || (lost != lost_.end() && !lost->second.parts.empty());
+  }
 
   // Adds the counters of nodes that had ended by this row's tick and are not in it themselves.
   // Nothing is added to a column that a node still there could have (`present`) and has not this
@@ -38,6 +41,14 @@ class EndedNodes {
   // the ended nodes.
   void AddTo(TickMerger::Row& row, const std::vector<Series>& series,
              const std::vector<bool>& present);
+  // Absent nodes for which the last AddTo took other values than the AddTo before, and the tick
+  // from which on those before had counted. If rows have newer values of the node than those were,
+  // the row's totals rise by what had been counted already.
+  struct Renewed {
+    uint32_t node;
+    Nanos when;
+  };
+  const std::vector<Renewed>& renewed() const { return renewed_; }
   // Whether a row of that tick got values of some of these nodes as lost ones. Takes out of `late`,
   // the values of a late part of that tick, the counters that the row has of these nodes: such a
   // counter would count twice.
@@ -54,19 +65,29 @@ class EndedNodes {
     std::vector<uint32_t> columns;
     std::vector<Reduced> values;
     Nanos until = 0;  // of a lost one: when the node's own last values begin to count; 0: not known
+    uint64_t number = 0;  // of a lost one, from 1 on
+  };
+  struct Lost {
+    // In the order of time: a node may be missing several times before the rows are made which it
+    // is missing from.
+    std::vector<Part> parts;
+    // The part that the newest row has; 0: none.
+    uint64_t used = 0;
+    Nanos used_when = 0;
   };
   static void Merge(const Part& part, std::vector<Reduced>& into);
   void Settle(Nanos tick);
   void AddLost(uint32_t node, Part part);
   void EndLost(const NodeSet& nodes, Nanos when);
-  const Part* LostIn(const TickMerger::Row& row, uint32_t node, std::vector<Part>& parts);
+  static const Part* LostIn(const TickMerger::Row& row, uint32_t node, std::vector<Part>& parts);
+  const Part* Take(const TickMerger::Row& row, uint32_t node, Lost& lost);
 
-  NodeSet ended_;                 // that said so themselves
-  std::vector<Part> waiting_;     // of ticks still to come
-  std::vector<Reduced> settled_;  // of ticks before
-  // By node, in the order of time: a node may be missing several times before the rows are made
-  // which it is missing from.
-  std::unordered_map<uint32_t, std::vector<Part>> lost_;
+  NodeSet ended_;                            // that said so themselves
+  std::vector<Part> waiting_;                // of ticks still to come
+  std::vector<Reduced> settled_;             // of ticks before
+  std::unordered_map<uint32_t, Lost> lost_;  // by node
+  uint64_t numbered_ = 0;
+  std::vector<Renewed> renewed_;
   // Lost nodes of which a row got values of the same columns.
   struct StandIns {
     std::vector<bool> columns;

@@ -55,19 +55,19 @@ void Presence::Inherit(const JobDescription& before, Nanos newest) {
 
 // --- Rows ---
 
-bool Presence::OnRow(Nanos tick, const tree::NodeSet& nodes) {
+bool Presence::OnRow(Nanos tick, const tree::NodeSet& nodes, bool caught_up) {
   if (tick <= newest_ || tick <= uncertain_) return true;
   if (newest_ != 0 && tick > newest_ + period_) Begin(newest_ + period_, {});
-  const bool others = Begin(tick, nodes);
+  const bool others = Begin(tick, nodes, caught_up);
   rows_.push_back(tick);
   newest_ = tick;
   if (rows_.size() > kOpenRows) Settle();
   return others;
 }
 
-bool Presence::Begin(Nanos tick, const tree::NodeSet& nodes) {
-  if (!open_.empty() && open_.back().nodes == nodes) return false;
-  open_.push_back({tick, nodes});
+bool Presence::Begin(Nanos tick, const tree::NodeSet& nodes, bool caught_up) {
+  if (!caught_up && !open_.empty() && open_.back().nodes == nodes) return false;
+  open_.push_back({tick, nodes, caught_up});
   changed_ = true;
   return true;
 }
@@ -80,7 +80,7 @@ void Presence::OnLatePart(Nanos tick, const tree::NodeSet& nodes) {
   auto run = static_cast<size_t>(behind - open_.begin()) - 1;
   if (open_[run].nodes.HasAll(nodes)) return;
   const auto insert = [&](Nanos first) {
-    Run more = {first, open_[run].nodes};
+    Run more = {first, open_[run].nodes, false};
     open_.insert(open_.begin() + static_cast<std::ptrdiff_t>(run) + 1, std::move(more));
   };
   // The rows of its run behind it, and those before it, stay as they are.
@@ -100,6 +100,7 @@ void Presence::OnLatePart(Nanos tick, const tree::NodeSet& nodes) {
 
 void Presence::JoinWithNext(size_t run) {
   if (run + 1 >= open_.size() || open_[run].nodes != open_[run + 1].nodes) return;
+  if (open_[run + 1].caught_up) return;
   open_.erase(open_.begin() + static_cast<std::ptrdiff_t>(run) + 1);
 }
 
@@ -129,7 +130,7 @@ void Presence::Add(const Run& run, Nanos last_before, Before& before,
   told.nodes = static_cast<uint32_t>(run.nodes.size());
   told.joined = static_cast<uint32_t>(joined.size());
   told.left = static_cast<uint32_t>(left.size()) + before.unknown;
-  if (told.joined == 0 && told.left == 0 && !runs.empty()) return;
+  if (told.joined == 0 && told.left == 0 && !run.caught_up && !runs.empty()) return;
   const auto away = [&](uint32_t node) -> Nanos& {
     if (node >= before.away.size()) before.away.resize(node + 1);
     return before.away[node];

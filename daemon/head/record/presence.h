@@ -56,7 +56,9 @@ class Presence {
   // its nodes and runs. Before any row; 0: it stored no row that is known.
   void Inherit(const JobDescription& before, Nanos newest);
   // A row that is newer than all before. Gives whether it may be of other nodes than that one.
-  bool OnRow(Nanos tick, const tree::NodeSet& nodes);
+  // `caught_up`: what stands in for absent nodes was old in the row before and is not in this one:
+  // a run begins, though it has the same nodes.
+  bool OnRow(Nanos tick, const tree::NodeSet& nodes, bool caught_up = false);
   // A part that came later, and is in its row in full.
   void OnLatePart(Nanos tick, const tree::NodeSet& nodes);
 
@@ -71,6 +73,7 @@ class Presence {
   struct Run {
     Nanos first;
     tree::NodeSet nodes;
+    bool caught_up = false;
   };
   // What the next run is compared with.
   struct Before {
@@ -81,7 +84,7 @@ class Presence {
 
   static void Add(const Run& run, Nanos last_before, Before& before,
                   std::vector<PresenceRun>& runs);
-  bool Begin(Nanos tick, const tree::NodeSet& nodes);
+  bool Begin(Nanos tick, const tree::NodeSet& nodes, bool caught_up = false);
   void Settle();
   void JoinWithNext(size_t run);
   Nanos LastRowBefore(size_t run) const;
@@ -92,7 +95,7 @@ class Presence {
   Nanos uncertain_ = 0;            // rows up to there may be the head's before
   Nanos dropped_ = 0;              // of the newest row that rows_ has no more
   Before before_;                  // as it was then
-  std::deque<Run> open_;           // neighbours have different nodes
+  std::deque<Run> open_;           // neighbours have different nodes, or the second one caught up
   std::deque<Nanos> rows_;         // ticks of the newest rows
   Nanos newest_ = 0;
   bool changed_ = false;

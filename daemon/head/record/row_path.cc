@@ -69,11 +69,21 @@ void RowPath::Append(const tree::TickMerger::Row& row) {
   whole_.nodes = row.nodes;
   whole_.values = row.values;
   ended_.AddTo(whole_, merger_.series(), merger_.Present());
-  const bool others = presence_.OnRow(row.tick, row.nodes);
+  const bool others = presence_.OnRow(row.tick, row.nodes, HasCaughtUp());
   PublishPresence();
   record_.Append(row.tick, {whole_.values, row.spreads}, merger_.series(), others);
   owner_.OnNewRow(whole_, merger_.series());
   ScheduleExpiry();
+}
+
+// Whether values that stand in for absent nodes have replaced older ones than rows have. Nobody
+// knows what rows another head stores.
+bool RowPath::HasCaughtUp() const {
+  const auto& renewed = ended_.renewed();
+  return std::any_of(renewed.begin(), renewed.end(),
+                     [this](const tree::EndedNodes::Renewed& before) {
+                       return !alone_ || before.when <= presence_.LastTickOf(before.node);
+                     });
 }
 
 // Values that stood in for a node in its row have been counted there: the row goes on without the

@@ -80,6 +80,8 @@ class RowPath final : private tree::Children::Owner {
   // By these columns of the step's series.
   void InheritLastValues(const tree::FrameInfo& info, std::span<const uint32_t> columns,
                          std::span<const Reduced> values);
+  // From now on another head may store rows of this step, too.
+  void SetNotAlone() { alone_ = false; }
   // See Children.
   void BeginSafe();
   void EndSafe() { children_.EndSafe(); }
@@ -97,6 +99,7 @@ class RowPath final : private tree::Children::Owner {
   bool Amend(const tree::TickMerger::Row& late);
   void PublishPresence();
   void Append(const tree::TickMerger::Row& row);
+  bool HasCaughtUp() const;
   void OnBlock(tree::BlockMessage block) override { owner_.OnBlock(std::move(block)); }
   void OnMoments(collect::Moments moments) override { owner_.OnMoments(moments); }
   void OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
@@ -131,6 +134,7 @@ class RowPath final : private tree::Children::Owner {
   uint64_t missing_samples_ = 0;  // that came too late, or with others' that were there
   uint64_t early_samples_ = 0;    // of ticks far ahead of the time
   uint64_t unknown_samples_ = 0;  // of nodes that there are not, or together with such
+  bool alone_ = true;
   bool stopped_ = false;
   Loop::TimerId expiry_timer_ = 0;
 };

@@ -59,6 +59,7 @@ std::string HeadStore::Inherit(const std::string& path) {
   if (!heritage.ok()) {
     record_.AddNote(fmt::format("an acting head knows only the nodes that have come to it: {}",
                                 heritage.status().message()));
+    record_.Update([](JobDescription& j) { j.presence_from = 1; });
     return "";
   }
   HeadState state;
@@ -73,6 +74,7 @@ std::string HeadStore::Inherit(const std::string& path) {
   job.launch_host = HostName();
   job.coverage = {};
   job.presence.clear();
+  job.presence_from = state.row + 1;
   nodes_.Inherit(job, state);
   record_.Update([&](JobDescription& j) { j = job; });
   if (!read.ok()) {
@@ -91,7 +93,10 @@ void HeadStore::StoreWithin(Nanos time) {
   store_at_ = at;
   store_timer_ = loop_.At(at, [this] {
     store_timer_ = 0;
-    StoreState();
+    // Whom this head does not reach may go on elsewhere, from what it stored last. There is nothing
+    // to add to that but that all are lost, which the other head would believe.
+    const bool alone = nodes_.size() > 0 && !nodes_.some_stay();
+    alone ? StoreWithin(kSecond) : StoreState();
   });
 }
 
@@ -155,7 +160,7 @@ void HeadStore::StoreState() {
     storing_ = false;
     log::Debug("the head's state is stored: {}", stored.ok() ? "ok" : stored.message());
     // Without an archive nobody will go on from it.
-    rows_.EndSafe();
+    if (safe_) rows_.EndSafe();
     owner_.OnStateStored();
   });
 }
@@ -187,7 +192,9 @@ std::string HeadStore::EncodeWithLastValues(HeadState& state) {
   return bytes;
 }
 
-void HeadStore::StoreLast() {
+void HeadStore::StoreLast(bool safe) {
+  safe_ = safe;
+  nodes_changed_ = true;  // and notes
   StoreState();
   stopped_ = true;
   loop_.Cancel(std::exchange(describe_timer_, 0));

@@ -71,8 +71,9 @@ class HeadStore {
   bool storing() const { return storing_; }
   // The step's end begins: nobody goes on from here.
   void Stop() { stopped_ = true; }
-  // Stores all for the next head, and nothing after it.
-  void StoreLast();
+  // Stores all for the next head, and nothing after it. `safe` is false if another head goes on
+  // already, which does not read this: then nodes keep for it what it would not have.
+  void StoreLast(bool safe = true);
 
  private:
   void Describe();
@@ -94,6 +95,7 @@ class HeadStore {
   StepRecord::PresenceRuns described_;  // as it was then
   bool storing_ = false;
   bool stopped_ = false;
+  bool safe_ = true;
   Nanos store_at_ = 0;  // monotonic
   Loop::TimerId store_timer_ = 0;
   Loop::TimerId describe_timer_ = 0;

@@ -72,7 +72,8 @@ void Nodes::ChooseSuccessors() {
       [this](uint32_t node, Type type, std::string_view payload) {
         return SendTo(node, type, payload);
       },
-      [this](uint32_t node) { return IsEarlier(node); });
+      [this](uint32_t node) { return IsEarlier(node); },
+      [this](const tree::Place& place, bool away) { owner_.OnStanding(place, away); });
 }
 
 // --- They come ---
@@ -333,7 +334,7 @@ void Nodes::OnClosed(uint32_t index, const Status& why) {
   Node& node = nodes_[index];
   if (node.control == nullptr) return;
   CloseControl(node);
-  if (succession_ != nullptr) succession_->Remove(index);
+  if (succession_ != nullptr) succession_->Remove(index, node.gone);
   if (!node.gone) {
     log::Info("the connection of node {} is lost: {}", index, why.message());
     std::string reason(why.message());

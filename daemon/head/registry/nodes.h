@@ -59,6 +59,8 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
     virtual void OnJoined(uint32_t node, std::string_view payload) = 0;
     // It has said goodbye, was lost or replaced.
     virtual void OnGone(uint32_t node) = 0;
+    // The connection of a node that stands by is lost, or (`away` is false) the node is back.
+    virtual void OnStanding(const tree::Place& place, bool away) = 0;
     // Something may have become complete by what a node said, or did not say.
     virtual void CheckNodesDone() = 0;
 
@@ -77,6 +79,10 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   void SetLocalHost(std::string host) { parents_.SetLocalHost(std::move(host)); }
   // Nodes are to go on when this head dies.
   void ChooseSuccessors();
+  // Another head acts: the nodes go there once their connections are closed.
+  void TellOfActing(const tree::Place& acting) {
+    if (succession_ != nullptr) succession_->TellOf(acting);
+  }
   bool has_successors() const { return succession_ != nullptr; }
 
   // Whether Add would take it. `sealed`: nobody on its way can have changed what it says.

@@ -9,8 +9,11 @@ namespace sonde::head {
 
 using tree::Type;
 
-Succession::Succession(Loop& loop, Nanos after, Send send, IsEarlier is_earlier)
-    : loop_(loop), send_(std::move(send)), is_earlier_(std::move(is_earlier)) {
+Succession::Succession(Loop& loop, Nanos after, Send send, IsEarlier is_earlier, Standing standing)
+    : loop_(loop),
+      send_(std::move(send)),
+      is_earlier_(std::move(is_earlier)),
+      on_standing_(std::move(standing)) {
   begin_timer_ = loop_.After(after, [this] {
     begin_timer_ = 0;
     begun_ = true;
@@ -27,16 +30,23 @@ void Succession::Add(uint32_t node) {
   there_.insert(node);
   asked_.erase(node);  // whatever it was asked before it went away
   unable_.erase(node);
+  if (const auto back = away_.extract(node); !back.empty()) on_standing_(back.mapped(), false);
   if (!begun_) return;
   if (!told_.empty()) Tell(node);
   Choose();
 }
 
-void Succession::Remove(uint32_t node) {
+void Succession::Remove(uint32_t node, bool done) {
   there_.erase(node);
   asked_.erase(node);
   unable_.erase(node);
-  if (standing_.erase(node) > 0) TellSoon();
+  if (const auto stood = standing_.extract(node); !stood.empty()) {
+    TellSoon();
+    if (!done && on_standing_) {
+      away_[node] = stood.mapped();
+      on_standing_(stood.mapped(), true);
+    }
+  }
   if (begun_) Choose();
 }
 
@@ -61,15 +71,34 @@ void Succession::OnStandingBy(uint32_t node, std::string_view payload) {
   TellSoon();
 }
 
-std::string Succession::List() {
+// The acting head stays the first, also when another node tells later that it stands by.
+tree::Successors Succession::List() const {
   tree::Successors list;
-  told_earlier_.clear();
+  if (acting_) list.places.push_back(*acting_);
+  size_t standing = 0;
   for (const auto& [node, place] : standing_) {
-    if (list.places.size() == kSuccessors) break;
-    list.places.push_back(place);
-    if (is_earlier_(node)) told_earlier_.push_back(node);
+    if (standing++ == kSuccessors) break;
+    if (!acting_ || node != acting_->index) list.places.push_back(place);
   }
-  return Encode(list);
+  return list;
+}
+
+void Succession::TellOf(const tree::Place& acting) {
+  acting_ = acting;
+  loop_.Cancel(std::exchange(tell_timer_, 0));
+  TellAll();
+}
+
+void Succession::TellAll() {
+  const tree::Successors list = List();
+  std::string text = Encode(list);
+  if (text == told_) return;
+  told_ = std::move(text);
+  told_earlier_.clear();
+  for (const tree::Place& place : list.places) {
+    if (is_earlier_(place.index)) told_earlier_.push_back(place.index);
+  }
+  for (const uint32_t node : there_) Tell(node);
 }
 
 void Succession::Tell(uint32_t node) {
@@ -85,10 +114,7 @@ void Succession::TellSoon() {
   if (tell_timer_ != 0) return;
   tell_timer_ = loop_.After(kDelay, [this] {
     tell_timer_ = 0;
-    if (std::string list = List(); list != told_) {
-      told_ = std::move(list);
-      for (const uint32_t node : there_) Tell(node);
-    }
+    TellAll();
   });
 }
 

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <set>
 #include <string_view>
 #include <vector>
@@ -31,30 +32,38 @@ class Succession {
   using Send = std::function<bool(uint32_t node, tree::Type type, std::string_view payload)>;
   // Whether a node speaks version 6 of the protocol.
   using IsEarlier = std::function<bool(uint32_t node)>;
-  Succession(Loop& loop, Nanos after, Send send, IsEarlier is_earlier);
+  // The connection of a node that stands by is lost, or (`away` is false) the node is back.
+  using Standing = std::function<void(const tree::Place& place, bool away)>;
+  Succession(Loop& loop, Nanos after, Send send, IsEarlier is_earlier, Standing standing = nullptr);
   ~Succession();
 
   // A node is there, or there again.
   void Add(uint32_t node);
-  // Its connection is gone.
-  void Remove(uint32_t node);
+  // Its connection is gone. `done`: the node has said goodbye, or was lost or replaced before.
+  void Remove(uint32_t node, bool done = true);
+  // Who goes on is decided: every node looks there first, when its connection is closed.
+  void TellOf(const tree::Place& acting);
   // kStandingBy.
   void OnStandingBy(uint32_t node, std::string_view payload);
 
  private:
   void Choose();
+  void TellAll();
   void TellSoon();
   void Tell(uint32_t node);
-  std::string List();
+  tree::Successors List() const;
 
   Loop& loop_;
   Send send_;
   IsEarlier is_earlier_;
+  Standing on_standing_;
   bool begun_ = false;
   std::set<uint32_t> there_;
   std::set<uint32_t> asked_;
   std::set<uint32_t> unable_;  // of them
   std::map<uint32_t, tree::Place> standing_;
+  std::map<uint32_t, tree::Place> away_;  // stood by, and may come back
+  std::optional<tree::Place> acting_;
   std::string told_;
   std::vector<uint32_t> told_earlier_;  // of them
   Loop::TimerId begin_timer_ = 0;

@@ -1,6 +1,7 @@
 #include "daemon/node/links/head_link.h"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "core/bytes.h"
@@ -25,6 +26,8 @@ bool HeadLink::Send(Type type, std::string_view payload) {
 }
 
 void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
+  for (const tree::Place& place : places) stood_by_[place.index] = place;
+  while (stood_by_.size() > tree::kMaxSuccessors) stood_by_.erase(std::prev(stood_by_.end()));
   successors_.clear();
   for (tree::Place& place : places) {
     const uint32_t least = LeastOf(place.index);
@@ -32,6 +35,15 @@ void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
   }
   own_ = own;
   log::Info("{} nodes stand by to be head", successors_.size());
+}
+
+std::vector<tree::Place> HeadLink::PlacesBefore() const {
+  std::vector<tree::Place> before;
+  for (const auto& [index, place] : stood_by_) {
+    const bool lost = place.host == head_.place.host && place.port == head_.place.port;
+    if (index < own_ && !lost) before.push_back(place);
+  }
+  return before;
 }
 
 void HeadLink::OnEarlier(std::string_view payload) {
@@ -82,10 +94,8 @@ Status HeadLink::Open(const Known& head, Purpose purpose) {
        .closed = [this](const Status& why) { OnClosed(why); }});
   handshake_ = std::make_unique<tree::ConnectingHandshake>(
       key_,
-      tree::Channel{.purpose = purpose,
-                    .acceptor = head.place.index,
-                    .address = "",
-                    .least = head.least},
+      tree::Channel{
+          .purpose = purpose, .acceptor = head.place.index, .address = "", .least = head.least},
       owner_.registration());
   tree::Send(*link_, Type::kHello, handshake_->Hello());
   return {};
@@ -163,7 +173,7 @@ void HeadLink::OnClosed(const Status& why) {
   if (!known_ && lost_at_ == 0) lost_at_ = Clock::System().Monotonic();
   if (!was_welcome) return Again(why);
   lost_at_ = Clock::System().Monotonic();
-  next_ = 0;
+  next_ = silent_ = 0;
   log::Warning("the connection to the head is lost: {}", why.message());
   owner_.OnHeadLost(*link_, why);
   Drop();
@@ -186,7 +196,8 @@ void HeadLink::TryGateway() {
     timer_ = 0;
     NextDoor();
   });
-  const Status opened = Open({{door.node, door.host, door.port}, tree::kSealingVersion}, Purpose::kGateway);
+  const Status opened =
+      Open({{door.node, door.host, door.port}, tree::kSealingVersion}, Purpose::kGateway);
   if (!opened.ok()) NextDoor();
 }
 
@@ -271,7 +282,8 @@ void HeadLink::Again(const Status& why) {
   const bool refused = why.code() == Code::kUnavailable;
   const Nanos waited = Clock::System().Monotonic() - lost_at_;
   const bool end = next_ >= successors_.size();
-  if (!end && (refused || waited > kPatience)) {
+  if (!end && (refused || waited > kPatience * static_cast<Nanos>(silent_ + 1))) {
+    if (!refused) ++silent_;
     ++next_;
     return Try();
   }
@@ -279,7 +291,7 @@ void HeadLink::Again(const Status& why) {
 }
 
 void HeadLink::AskHeadAgain(Nanos pause) {
-  next_ = 0;
+  next_ = silent_ = 0;
   timer_ = loop_.After(pause, [this] {
     timer_ = 0;
     Try();

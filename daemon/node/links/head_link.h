@@ -12,18 +12,22 @@
 //   successors    in their order; one that has found the head dead becomes acting head and takes
 //                 the others in; one that comes to itself in the list becomes it
 // A host that refuses is dead. One that does not answer may only be slow, or not know yet: nobody
-// goes past it before kPatience. During the search the node goes on sampling, and what has a way
-// up without the head goes there. After kGiveUp, or at once if nobody stands by yet, the
-// telemetry of this node ends. While the job is suspended none of these times run: the node asks
-// the head alone, every kPauseSuspended. The nodes of a large step come to a successor one after
-// the other, by their indexes, and have more patience with an answer: if all came in one moment,
-// the connections that wait there would be given up before their turn, and again after that. A
-// first connection that fails is made again for kGiveUpFirst, whatever seems to be the reason.
+// goes past the first of them before kPatience, and past each other one before the same time again,
+// for that one may have lost the head later. If two go on all the same, the one whose node has the
+// lower index has the step (daemon/head/registry/rivals.h). During the search the node goes on
+// sampling, and what has a way up without the head goes there. After kGiveUp, or at once if nobody
+// stands by yet, the telemetry of this node ends. While the job is suspended none of these times
+// run: the node asks the head alone, every kPauseSuspended. The nodes of a large step come to a
+// successor one after the other, by their indexes, and have more patience with an answer: if all
+// came in one moment, the connections that wait there would be given up before their turn, and
+// again after that. A first connection that fails is made again for kGiveUpFirst, whatever seems to
+// be the reason.
 //
 // Thread safety: the loop's thread only.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -102,6 +106,11 @@ class HeadLink {
   // head whose word somebody may have changed is not believed in this.
   uint32_t LeastOf(uint32_t node) const;
 
+  // Of an acting head on this node: where nodes with lower indexes stood by, whichever head has
+  // named them, for two heads may have named different nodes. Not the head that was lost last,
+  // which yields to this one.
+  std::vector<tree::Place> PlacesBefore() const;
+
   // nullptr while there is none that has welcomed us.
   tree::Link* link() const { return welcome_ ? link_.get() : nullptr; }
   // The head has said something, though it may not have welcomed us yet.
@@ -156,13 +165,15 @@ class HeadLink {
 
   Known head_;  // where we are, or were last
   std::vector<Known> successors_;
-  std::set<uint32_t> earlier_;  // nodes that speak version 6, as the heads have said
+  std::map<uint32_t, tree::Place> stood_by_;  // of all lists there were; the kMaxSuccessors lowest
+  std::set<uint32_t> earlier_;                // nodes that speak version 6, as the heads have said
   uint32_t own_ = tree::kHeadIndex;
   std::vector<std::vector<GatewayDoor>> ways_;  // not tried yet, but for the first while seeking
   size_t door_ = 0;                             // of ways_[0]
   Nanos seek_until_ = 0;                        // monotonic; 0: no gateway is looked for
   bool left_by_gateway_ = false;
   size_t next_ = 0;    // 0: head_, else of successors_ the one before
+  size_t silent_ = 0;  // of those before it in this round, how many did not answer
   Nanos lost_at_ = 0;  // monotonic; of the first connection, when it first failed
   Loop::TimerId timer_ = 0;
 };

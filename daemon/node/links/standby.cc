@@ -15,6 +15,7 @@
 #include "daemon/child_process.h"
 #include "daemon/link/address.h"
 #include "daemon/link/listener.h"
+#include "daemon/message/places.h"
 #include "launcher/launch.h"
 
 namespace sonde::node {
@@ -32,7 +33,8 @@ Result<uint16_t> Standby::Listen(const std::string& host) {
   return port_ = tree::PortOf(tree::LocalAddress(listener_.get()));
 }
 
-Status Standby::Act(Nanos start, Nanos ahead, uint32_t place) {
+Status Standby::Act(Nanos start, Nanos ahead, uint32_t place,
+                    const std::vector<tree::Place>& before) {
   if (!listener_) return {Code::kInvalid, "be acting head: nothing listens"};
   const UniqueFd listener = std::move(listener_);
   int ends[2];
@@ -45,7 +47,8 @@ Status Standby::Act(Nanos start, Nanos ahead, uint32_t place) {
   const std::string packet =
       std::string(1, launch::kLaunch) + launch_.text +
       fmt::format("\n{}=head\n{}={}\n{}={}\n{}={}\n", launch::key::kRole, launch::key::kStart,
-                  start, launch::key::kAhead, ahead, launch::key::kPlace, place);
+                  start, launch::key::kAhead, ahead, launch::key::kPlace, place) +
+      fmt::format("{}={}\n", launch::key::kBefore, tree::ToText(before));
   if (send(lifeline_.get(), packet.data(), packet.size(), MSG_NOSIGNAL) < 0) {
     return SystemError("send the launch message");
   }

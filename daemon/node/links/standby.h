@@ -15,12 +15,14 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "core/status.h"
 #include "core/time.h"
 #include "daemon/held_program.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
+#include "daemon/message/message.h"
 
 namespace sonde::node {
 
@@ -37,8 +39,9 @@ class Standby {
   // Starts the acting head of a step that began at `start`. Once for each Listen. An acting head
   // started before is given up by all nodes, and killed if it has not died.
   // `ahead`: what the step's time is ahead of this machine's wall clock. `place`: this node's
-  // index.
-  Status Act(Nanos start, Nanos ahead, uint32_t place);
+  // index. `before`: where nodes with lower indexes stood by; an acting head there has the
+  // step.
+  Status Act(Nanos start, Nanos ahead, uint32_t place, const std::vector<tree::Place>& before = {});
 
   // This node's tasks are done: nobody needs to wait here any more, and an acting head seals the
   // profile, or leaves the other nodes to the next one (Head::Finish). `left` is called once it is
