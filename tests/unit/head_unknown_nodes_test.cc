@@ -58,6 +58,7 @@ class UnknownNodes : public testing::Test {
     launch.job.period = kSecond / 10;
     Config config;
     config.http = "off";
+    config.report = "full";  // with all notes
     head_ = std::make_unique<Head>(loop_, clock_, launch, config,
                                    [this](std::string report) { report_ = std::move(report); });
     EXPECT_TRUE(head_->Start({}).ok());
@@ -87,7 +88,7 @@ class UnknownNodes : public testing::Test {
     return nodes;
   }
 
-  void Send(tree::Stream stream, const NodeSet& nodes) {
+  void Send(tree::Stream stream, const NodeSet& nodes, uint32_t owner = 0) {
     Series work;
     work.metric.name = "work_total";
     work.metric.type = MetricType::kCounter;
@@ -96,7 +97,7 @@ class UnknownNodes : public testing::Test {
     info.stream = stream;
     info.nodes = nodes;
     std::vector<Reduced> values(1);
-    values[0].Add(5, {0, Owner::kNobody});
+    values[0].Add(5, {owner, Owner::kNobody});
     uplink_.AddFrame(info, Schema::Make({work}), {values, {}});
     uplink_.Flush();
   }
@@ -183,6 +184,29 @@ TEST_F(UnknownNodes, AmongLastValuesOfOthersAreRefusedAFewTimes) {
   EXPECT_TRUE(open_);
   EXPECT_THAT(refused_, testing::SizeIs(8)) << "and after that left out, or it would never end";
   EXPECT_EQ(uplink_.last_number(), Acknowledged());
+}
+
+TEST_F(UnknownNodes, AsTheOwnersOfValuesAreLeftOut) {
+  for (const uint32_t owner : {5u, 1u << 30}) Send(tree::Stream::kOwn, NodeSet(0), owner);
+  Send(tree::Stream::kOwn, NodeSet(0), Owner::kNobody);
+  EXPECT_TRUE(open_);
+  EXPECT_THAT(Notes(), HasSubstr("2 samples of nodes that have never registered"));
+}
+
+TEST_F(UnknownNodes, InMomentsAreLeftOut) {
+  collect::Moments moments;
+  for (const uint32_t node : {0u, 1u, 1u << 30}) {
+    Annotation remark;
+    remark.text = "of node " + std::to_string(node);
+    remark.node = node;
+    remark.first = remark.last = Clock::System().Now();
+    moments.annotations.push_back(std::move(remark));
+  }
+  uplink_.AddMoments(std::move(moments));
+  uplink_.Flush();
+  EXPECT_TRUE(open_);
+  EXPECT_THAT(Notes(), HasSubstr("2 remarks, phases or figures of nodes that have never"))
+      << "of three, that of node 0 is taken";
 }
 
 TEST_F(UnknownNodes, OfABlockAreLeftOut) {

@@ -243,9 +243,11 @@ void RowPath::NoteMissing(size_t nodes) {
         "{} samples of nodes that have never registered, or merged with such, were left out",
         unknown_samples_));
   }
-  if (const uint64_t blocks = children_.unknown_blocks(); blocks > 0) {
+  for (const auto& [count, what] : {std::pair(children_.unknown_blocks(), "blocks"),
+                                    {children_.unknown_moments(), "remarks, phases or figures"}}) {
+    if (count == 0) continue;
     record_.AddNote(
-        fmt::format("{} blocks of nodes that have never registered were left out", blocks));
+        fmt::format("{} {} of nodes that have never registered were left out", count, what));
   }
   size_t unknown = 0;
   for (uint32_t i = 0; i < nodes; ++i) unknown += ended_.Has(i) ? 0 : 1;

@@ -42,6 +42,9 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
       return OnBlockMessage(child, payload);
     case Type::kMoments:
       return moments_.OnMessage(link, child.index, payload, [this](collect::Moments moments) {
+        unknown_moments_ += std::erase_if(moments.annotations, [this](const Annotation& one) {
+          return one.node >= frames_.node_limit() && one.node != sonde::Owner::kNobody;
+        });
         owner_.OnMoments(std::move(moments));
       });
     case Type::kLeave:

@@ -56,8 +56,9 @@ class Children {
 
   // At the head: no node has this number or a higher one. What is said of such nodes is left out.
   void LimitNodes(uint32_t limit) { frames_.LimitNodes(limit); }
-  // Blocks that were left out for that.
+  // Blocks, and annotations, that were left out for that.
   uint64_t unknown_blocks() const { return unknown_blocks_; }
+  uint64_t unknown_moments() const { return unknown_moments_; }
 
   void Add(Link& link, uint32_t index);
   // The link is gone, the child goes on over another, or is lost.
@@ -141,6 +142,7 @@ class Children {
   MomentsIntake moments_;
   std::unordered_map<Link*, Child> children_;
   uint64_t unknown_blocks_ = 0;
+  uint64_t unknown_moments_ = 0;
 };
 
 }  // namespace sonde::tree

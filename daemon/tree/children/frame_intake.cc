@@ -165,7 +165,7 @@ Status FrameIntake::OnFrame(Sender& sender, std::string_view bytes) {
   const bool last_values = *stream == Stream::kEnded;
   SONDE_RETURN_IF_ERROR(acknowledgements_.OnFrame(sender.account_, frame.number, last_values));
   const TickMerger::Source source{sender.account_.sender(), frame.number};
-  if (frame.nodes.last() >= node_limit_) {
+  if (!Knows(frame)) {
     OnUnknown(sender, frame, source);
     return {};
   }
@@ -187,6 +187,17 @@ Status FrameIntake::OnFrame(Sender& sender, std::string_view bytes) {
     owner_.OnRefused(fate, frame, source);
   }
   return {};
+}
+
+bool FrameIntake::Knows(const Frame& frame) const {
+  if (node_limit_ == NodeSet::kMaxNodes) return true;  // not at the head, which will look
+  if (frame.nodes.last() >= node_limit_) return false;
+  const auto there = [this](const sonde::Owner& owner) {
+    return owner.node < node_limit_ || owner.node == sonde::Owner::kNobody;
+  };
+  return std::all_of(frame.values.begin(), frame.values.end(), [&](const Reduced& value) {
+    return there(value.min_owner) && there(value.max_owner);
+  });
 }
 
 void FrameIntake::OnUnknown(Sender& sender, const Frame& frame, TickMerger::Source source) {

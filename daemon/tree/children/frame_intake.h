@@ -93,9 +93,9 @@ class FrameIntake {
         owner_(owner),
         clock_(clock) {}
 
-  // At the head: nodes have numbers below this. Frames of others are left out, for what is kept of
-  // nodes is as long as the highest number. The sender may be honest, and have merged what one of
-  // its children says; so its link stays.
+  // At the head: nodes have numbers below this. Frames of others, or with values of others, are
+  // left out, for what is kept of nodes is as long as the highest number. The sender may be honest,
+  // and have merged what one of its children says; so its link stays.
   void LimitNodes(uint32_t limit) { node_limit_ = limit; }
   uint32_t node_limit() const { return node_limit_; }
 
@@ -144,6 +144,8 @@ class FrameIntake {
   void EndStream(Sender& sender, Stream stream);
   Status OnFrame(Sender& sender, std::string_view bytes);
   bool IsTooEarly(Nanos tick);
+  // Whether there may be all nodes that it names.
+  bool Knows(const Frame& frame) const;
   void OnUnknown(Sender& sender, const Frame& frame, TickMerger::Source source);
   void OnLastValues(Sender& sender, const Frame& frame, const Schema::Ptr& schema,
                     TickMerger::Source source);
