@@ -63,8 +63,8 @@ void SealedLink::OnClosed(const Status& why) {
   const auto handler = handler_;
   if (!handler->closed) return;
   if (!seals_.send.used_up() || !why.ok()) return handler->closed(why);
-  handler->closed({Code::kUnavailable,
-                   fmt::format("{}: as much as one key may seal was sent", peer())});
+  handler->closed(
+      {Code::kUnavailable, fmt::format("{}: as much as one key may seal was sent", peer())});
 }
 
 void SealedLink::Refuse(std::string_view why) {
