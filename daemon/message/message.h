@@ -86,6 +86,9 @@ enum class Type : uint8_t {
   kOffer = 49,   // accepting side, after kHello: who it is, which ciphers it knows, nonce, proof
   kEntry = 50,   // connecting side: the cipher; its registration, sealed
   kSealed = 51,  // both, from then on: a message of another type (daemon/link/trust/seal.h)
+
+  kJoinBlocks = 52,    // head -> node: blocks of nodes that leave may come joined
+  kJoinedBlocks = 53,  // node -> head: they do; series/block/joined.h
 };
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after

@@ -209,6 +209,7 @@ void Node::OnTime(std::string_view payload) {
 void Node::UseLink(tree::Link* link, bool tell_former) {
   relay_.Use(link, tell_former);
   blocks_.Use(link);
+  blocks_.SetJoins(head_joins_ && link != nullptr && link == head_.link());
   RunBlocks();
 }
 
@@ -400,6 +401,7 @@ void Node::OnListen() {
 void Node::OnChildrenChanged() {
   relay_.OnChildrenChanged();
   CheckChildrenDone();
+  CheckDelivered();
 }
 
 void Node::CheckChildrenDone() {

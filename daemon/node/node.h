@@ -163,6 +163,7 @@ class Node final : private HeadLink::Owner,
   void OnParentLeaves();
   void SendBye();
   void CheckDelivered();
+  bool AwaitsBlocks() const;
   void GiveUp();
   void End();
 
@@ -183,7 +184,8 @@ class Node final : private HeadLink::Owner,
   tree::Children& children_;
   tree::Uplink& uplink_;
   tree::BlockSender blocks_;
-  bool new_block_ = false;  // of ticks whose frames may be gathered
+  bool head_joins_ = false;  // it takes joined blocks
+  bool new_block_ = false;   // of ticks whose frames may be gathered
   uint64_t told_lost_frames_ = 0;
   uint64_t told_lost_samples_ = 0;
   bool leaves_out_ = false;

@@ -109,7 +109,7 @@ void BlockSender::Refill(Nanos now) {
 }
 
 bool BlockSender::LinkIsFull() {
-  const size_t turn = turn_bytes_ + out_.size();
+  const size_t turn = turn_bytes_ + out_.size() + joiner_.bytes();
   const size_t most = frames_follow_ ? kBeforeFrames : kLinkWindow;
   link_full_ = yields_ || link_->queued() >= kLinkBusy;
   return link_full_ || turn >= most;
@@ -153,8 +153,10 @@ void BlockSender::ChooseWhenToPassOn(Nanos now) {
     return;
   }
   if (gather_until_ == 0) gather_until_ = now + kGather;
-  if (relayed_hurry_) gather_until_ = std::min(gather_until_, now + kGatherInHurry);
-  if (frames_follow_ || finishing_) gather_until_ = now;
+  const Nanos hurry = joins_ ? kGatherToJoin : kGatherInHurry;
+  if (relayed_hurry_) gather_until_ = std::min(gather_until_, now + hurry);
+  // What is to be joined waits even at the end: alone it would be joined with nothing.
+  if (frames_follow_ || (finishing_ && !joins_)) gather_until_ = now;
 }
 
 Nanos BlockSender::RunAll(Nanos now) {
@@ -171,11 +173,20 @@ Nanos BlockSender::RunAll(Nanos now) {
 // kNever: all went.
 Nanos BlockSender::RunRelayed(Nanos now) {
   while (!relayed_.empty()) {
-    if (LinkIsFull()) return now + kTurn;
-    Pass(relayed_.front());
-    relayed_bytes_ -= relayed_.front().bytes.size();
+    if (LinkIsFull()) {
+      PassJoined();
+      return now + kTurn;
+    }
+    BlockMessage block = std::move(relayed_.front());
     relayed_.pop_front();
+    relayed_bytes_ -= block.bytes.size();
+    if (joins_ && BlockJoiner::Takes(block)) {
+      joiner_.Add(std::move(block));
+    } else {
+      Pass(block);
+    }
   }
+  PassJoined();
   gather_until_ = 0;
   relayed_hurry_ = false;
   return kNever;
@@ -225,6 +236,16 @@ void BlockSender::SendOwn(const BlockShelf::Next& next, Nanos now) {
 void BlockSender::Pass(const BlockMessage& block) {
   AppendTo(out_, block);
   if (out_.size() >= kMessage) SendOut();
+}
+
+void BlockSender::PassJoined() {
+  const BlockJoiner::Ready ready = joiner_.Take();
+  for (const std::string& joined : ready.joined) {
+    if (frames_follow_) link_->ExpectMore();
+    Send(*link_, Type::kJoinedBlocks, joined);
+    turn_bytes_ += joined.size();
+  }
+  for (const BlockMessage& block : ready.single) Pass(block);
 }
 
 // A link that takes nothing is being closed: own blocks go again over the next link, and children

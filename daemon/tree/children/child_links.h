@@ -52,6 +52,7 @@ class ChildLinks {
   // There is something to tell them: once what the loop has before it now is done, unless the last
   // pulse was only just.
   void PulseSoon();
+  bool empty() const { return links_.empty(); }
   // Closes this one, if it is one of them.
   void Drop(Link& link);
   // Closes them all, and listens no more; what is on its way over them is lost.
