@@ -1,7 +1,8 @@
 """The end of a step: what blocks nodes still hold goes up the tree to the archive.
 
-Nodes have BLOCKS_LIMIT; they thin what they hold to their share of END_RATE for half of that time,
-and start at moments of their own in the other half. Each block costs every daemon on its way some CPU, however small it is.
+Nodes have BLOCKS_LIMIT; they thin what they hold to their share of END_RATE for half of that time, but no block has less
+than a row, and start at moments of their own in the other half. Each block costs every daemon on its way some CPU,
+however small it is. Where blocks are joined, the nodes right below the head do that.
 """
 
 import constants as c
@@ -11,14 +12,13 @@ BLOCKS = 2  # of a node: its group of the system and that of the tasks
 
 
 class StepEnd:
-    def __init__(self, nodes, seconds, batched=False, seed=1):
-        """`seconds` of series are not sent yet. `batched`: inner nodes put what their children's
-        blocks say into one block, which is not so today."""
+    def __init__(self, nodes, seconds, joined, seed=1):
+        """`seconds` of series are not sent yet. `joined`: the nodes right below the head join blocks."""
         self.tree = Tree(nodes, seed)
-        self.batched = batched
+        self.joined = joined
         share = min(0.75 * c.PROFILE_LIMIT, c.END_RATE * c.BLOCKS_LIMIT / 2) / nodes
         self.held = seconds * c.BLOCK_BYTES_PER_SECOND
-        self.size = min(self.held, share)
+        self.size = min(self.held, max(share, c.LEAST_BLOCKS_BYTES))
         self.spread = min(c.BLOCKS_LIMIT / 2, self.size * nodes / c.END_RATE)
         self.stored = []
         self.in_time = 0
@@ -33,15 +33,18 @@ class StepEnd:
         return self
 
     def pass_on(self, daemon, size):
-        spent = c.PASS_BLOCK / (c.FANOUT if self.batched else 1)
-        self.tree.sim.at(daemon.loop.work(spent), self.send, daemon, size)
+        joins = self.joined and daemon.parent == HEAD
+        spent = c.PASS_BLOCK + (c.JOIN_BLOCK if joins else 0)
+        self.tree.sim.at(daemon.loop.work(spent), self.send, daemon, size * (c.JOINED_SHARE if joins else 1))
 
     def send(self, daemon, size):
         arrived = self.store if daemon.parent == HEAD else self.pass_on
-        self.tree.send(daemon.parent, size + c.SMALL_BYTES, arrived, size)
+        # Joined blocks share a message, and headers with it.
+        headers = 0 if self.joined and daemon.parent == HEAD else c.SMALL_BYTES
+        self.tree.send(daemon.parent, size + headers, arrived, size)
 
     def store(self, head, size):
-        done = head.loop.work(c.HEAD_BLOCK / (c.FANOUT if self.batched else 1))
+        done = head.loop.work(c.HEAD_JOINED_BLOCK if self.joined else c.HEAD_BLOCK)
         self.disk_free = max(self.disk_free, done) + size / c.ARCHIVE_RATE
         self.stored.append(self.disk_free)
         self.in_time += self.disk_free <= c.BLOCKS_LIMIT
@@ -51,4 +54,5 @@ class StepEnd:
         of blocks that made it in time."""
         total = BLOCKS * self.tree.nodes
         share = self.size / self.held
-        return max(self.stored), self.size * self.tree.nodes, share, self.in_time / total
+        size = self.size * (c.JOINED_SHARE if self.joined else 1)
+        return max(self.stored), size * self.tree.nodes, share, self.in_time / total
