@@ -188,7 +188,7 @@ class Simulation {
     relays_ = std::vector<Relay>(kRelays);
     for (Relay& relay : relays_) {
       relay.sender.Use(&relay.link);
-      relay.sender.SetJoins(true);
+      relay.sender.SetJoins(tree::BlockSender::Joins::kForHead);
     }
   }
 

@@ -57,6 +57,8 @@ BLOCK_BYTES_PER_SECOND = 120
 # its groups; and how much less they take joined.
 LEAST_BLOCKS_BYTES = 1690
 JOINED_SHARE = 573 / 1690
+# BlockJoiner: of so many blocks one is made.
+JOINED_TOGETHER = 50
 # An acknowledgement, a heartbeat, a request for a parent with its answer: with headers of TCP/IP.
 SMALL_BYTES = 120
 

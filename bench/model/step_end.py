@@ -2,7 +2,7 @@
 
 Nodes have BLOCKS_LIMIT; they thin what they hold to their share of END_RATE for half of that time, but no block has less
 than a row, and start at moments of their own in the other half. Each block costs every daemon on its way some CPU,
-however small it is. Where blocks are joined, the nodes right below the head do that.
+however small it is. Where blocks are joined, the children of the head and theirs do that; what is joined is passed on.
 """
 
 import constants as c
@@ -32,16 +32,30 @@ class StepEnd:
         self.tree.sim.run()
         return self
 
-    def pass_on(self, daemon, size):
-        joins = self.joined and daemon.parent == HEAD
-        spent = c.PASS_BLOCK + (c.JOIN_BLOCK if joins else 0)
-        self.tree.sim.at(daemon.loop.work(spent), self.send, daemon, size * (c.JOINED_SHARE if joins else 1))
+    def depth(self, daemon):
+        """1: a child of the head; no more than 3 is told."""
+        depth = 1
+        while depth < 3 and daemon.parent != HEAD:
+            daemon = self.tree.daemons[daemon.parent]
+            depth += 1
+        return depth
 
-    def send(self, daemon, size):
-        arrived = self.store if daemon.parent == HEAD else self.pass_on
+    def pass_on(self, daemon, size, is_joined=False):
+        joins = self.joined and not is_joined and self.depth(daemon) < 3
+        # What is joined costs as one block does.
+        spent = c.PASS_BLOCK / c.JOINED_TOGETHER if is_joined else c.PASS_BLOCK
+        if joins:
+            spent += c.JOIN_BLOCK
+            size *= c.JOINED_SHARE
+        self.tree.sim.at(daemon.loop.work(spent), self.send, daemon, size, is_joined or joins)
+
+    def send(self, daemon, size, is_joined):
         # Joined blocks share a message, and headers with it.
-        headers = 0 if self.joined and daemon.parent == HEAD else c.SMALL_BYTES
-        self.tree.send(daemon.parent, size + headers, arrived, size)
+        headers = 0 if is_joined else c.SMALL_BYTES
+        if daemon.parent == HEAD:
+            self.tree.send(daemon.parent, size + headers, self.store, size)
+        else:
+            self.tree.send(daemon.parent, size + headers, self.pass_on, size, is_joined)
 
     def store(self, head, size):
         done = head.loop.work(c.HEAD_JOINED_BLOCK if self.joined else c.HEAD_BLOCK)

@@ -87,8 +87,9 @@ enum class Type : uint8_t {
   kEntry = 50,   // connecting side: the cipher; its registration, sealed
   kSealed = 51,  // both, from then on: a message of another type (daemon/link/trust/seal.h)
 
-  kJoinBlocks = 52,    // head -> node: blocks of nodes that leave may come joined
-  kJoinedBlocks = 53,  // node -> head: they do; series/block/joined.h
+  kJoinBlocks = 52,    // head -> node, its child -> that one's: blocks of nodes that leave may come
+                       // joined
+  kJoinedBlocks = 53,  // back: they do; series/block/joined.h
 };
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after

@@ -65,7 +65,7 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
     }
     case Type::kJoinBlocks:
       head_joins_ = payload == std::string_view("\1", 1);
-      return blocks_.SetJoins(head_joins_ && uplink_.link() == head_.link());
+      return ChooseJoins();
     case Type::kByeAck:
       bye_acked_ = true;
       return CheckDelivered();

@@ -1,4 +1,4 @@
-"""In steps of thousands of nodes parents stay until their children's blocks are stored, as those right below
+"""In steps of thousands of nodes parents stay until their children's blocks are stored, as those below
 the head join them. Here the daemons are told of so many; that some blocks meet in one moment takes more nodes
 than these, so joining itself is tested in tests/unit/joined_blocks_test.cc."""
 

@@ -247,7 +247,7 @@ TEST_F(JoinedBlocksTest, GoUpOnlyToAHeadThatTakesThem) {
     SentLink link;
     tree::BlockSender sender;
     sender.Use(&link);
-    sender.SetJoins(joins);
+    sender.SetJoins(joins ? tree::BlockSender::Joins::kForHead : tree::BlockSender::Joins::kNo);
     sender.Finish(kSecond, 2 * kSecond);
     for (uint32_t node = 0; node < kNodes; ++node) {
       sender.PassOn(Block(node));
@@ -268,6 +268,39 @@ TEST_F(JoinedBlocksTest, GoUpOnlyToAHeadThatTakesThem) {
                   }).ok());
     }
     EXPECT_THAT(link.sent, SizeIs(joins ? 1 : kNodes));
+    EXPECT_THAT(Acks(), SizeIs(kNodes));
+    EXPECT_THAT(Stored(), SizeIs(2 * kNodes));
+  }
+}
+
+// Two levels below the head; and the way up of the node between changes to one that takes none.
+TEST_F(JoinedBlocksTest, ArePassedOnAsTheyAreOrApart) {
+  Know();
+  const std::string bytes = OfNodes(0, kNodes - 1);
+  for (const bool joins : {true, false}) {
+    SentLink link;
+    tree::BlockSender sender;
+    sender.Use(&link);
+    sender.SetJoins(tree::BlockSender::Joins::kForHead);
+    sender.PassOn(*ReadJoined(bytes), bytes);
+    EXPECT_FALSE(sender.delivered());
+    if (!joins) sender.SetJoins(tree::BlockSender::Joins::kNo);
+    for (Nanos now = kSecond; !sender.delivered() && now < 3 * kSecond; now += kSecond / 100) {
+      sender.Run(now);
+    }
+    EXPECT_TRUE(sender.delivered());
+    for (const auto& [type, payload] : link.sent) {
+      if (type == tree::Type::kJoinedBlocks) {
+        EXPECT_EQ(payload, bytes);
+        TakeJoined(payload);
+        continue;
+      }
+      EXPECT_TRUE(tree::DecodeEach<BlockMessage>(payload, [&](BlockMessage block) {
+                    EXPECT_EQ(block.bytes, Block(block.node).bytes);
+                    intake_.Take(std::move(block), kNodes, *writer_);
+                  }).ok());
+    }
+    EXPECT_EQ(link.sent.size() == 1 && link.sent[0].first == tree::Type::kJoinedBlocks, joins);
     EXPECT_THAT(Acks(), SizeIs(kNodes));
     EXPECT_THAT(Stored(), SizeIs(2 * kNodes));
   }

@@ -35,7 +35,7 @@ void BlockJoiner::Add(BlockMessage block) {
   waiting_[info.ok() ? info->schema_id : 0].push_back(std::move(block));
 }
 
-BlockJoiner::Ready BlockJoiner::Take() {
+BlockJoiner::Ready BlockJoiner::Take(size_t least) {
   Ready ready;
   if (waiting_.empty()) return ready;
   constexpr size_t kTogether = kMostJoinedRows / kMostRows;
@@ -47,13 +47,13 @@ BlockJoiner::Ready BlockJoiner::Take() {
       const auto info = ReadBlockInfo(block.bytes);
       const size_t more = info.ok() ? info->rows : kMostRows;
       if (rows + more > kMostJoinedRows && some.size() >= kTogether) {
-        Join(std::exchange(some, {}), encoder, ready);
+        Join(std::exchange(some, {}), least, encoder, ready);
         rows = 0;
       }
       rows += more;
       some.push_back(std::move(block));
     }
-    Join(std::move(some), encoder, ready);
+    Join(std::move(some), least, encoder, ready);
   }
   waiting_.clear();
   bytes_ = 0;
@@ -62,8 +62,9 @@ BlockJoiner::Ready BlockJoiner::Take() {
 
 // One that is damaged costs the others nothing: then all go as they came, and the head says no to
 // that one.
-void BlockJoiner::Join(std::vector<BlockMessage> blocks, BlockEncoder& encoder, Ready& ready) {
-  if (blocks.size() >= kLeastBlocks) {
+void BlockJoiner::Join(std::vector<BlockMessage> blocks, size_t least, BlockEncoder& encoder,
+                       Ready& ready) {
+  if (blocks.size() >= least) {
     std::vector<JoinedEntry> entries;
     std::vector<std::string_view> bytes;
     for (const BlockMessage& block : blocks) {

@@ -45,6 +45,14 @@ void BlockSender::PassOn(BlockMessage block) {
   relayed_.push_back(std::move(block));
 }
 
+void BlockSender::PassOn(const JoinedBlocks& joined, std::string_view bytes) {
+  if (joins_ == Joins::kNo) return PassOnApart(joined);
+  if (relayed_bytes_ + bytes.size() > kMaxRelayed && relayed_bytes_ > 0) return;
+  relayed_bytes_ += bytes.size();
+  relayed_hurry_ = true;
+  relayed_joined_.emplace_back(bytes);
+}
+
 void BlockSender::OnAck(const BlockAck& ack) {
   BlockShelf::Item* item = shelf_.Sent(ack.group, ack.sequence);
   switch (ack.result) {
@@ -88,7 +96,7 @@ void BlockSender::Finish(Nanos now, Nanos deadline) {
 }
 
 bool BlockSender::delivered() const {
-  return relayed_.empty() && (refused_ || shelf_.fresh_bytes() == 0);
+  return relayed_.empty() && relayed_joined_.empty() && (refused_ || shelf_.fresh_bytes() == 0);
 }
 
 BlockSender::Pressure BlockSender::pressure(Nanos now) const {
@@ -148,15 +156,15 @@ Nanos BlockSender::MindPressure(Nanos now) {
 }
 
 void BlockSender::ChooseWhenToPassOn(Nanos now) {
-  if (relayed_.empty()) {
+  if (relayed_.empty() && relayed_joined_.empty()) {
     gather_until_ = 0;
     return;
   }
   if (gather_until_ == 0) gather_until_ = now + kGather;
-  const Nanos hurry = joins_ ? kGatherToJoin : kGatherInHurry;
+  const Nanos hurry = joins_ != Joins::kNo ? kGatherToJoin : kGatherInHurry;
   if (relayed_hurry_) gather_until_ = std::min(gather_until_, now + hurry);
   // What is to be joined waits even at the end: alone it would be joined with nothing.
-  if (frames_follow_ || (finishing_ && !joins_)) gather_until_ = now;
+  if (frames_follow_ || (finishing_ && joins_ == Joins::kNo)) gather_until_ = now;
 }
 
 Nanos BlockSender::RunAll(Nanos now) {
@@ -172,6 +180,13 @@ Nanos BlockSender::RunAll(Nanos now) {
 
 // kNever: all went.
 Nanos BlockSender::RunRelayed(Nanos now) {
+  while (!relayed_joined_.empty()) {
+    if (LinkIsFull()) return now + kTurn;
+    const std::string joined = std::move(relayed_joined_.front());
+    relayed_joined_.pop_front();
+    relayed_bytes_ -= joined.size();
+    SendJoined(joined);
+  }
   while (!relayed_.empty()) {
     if (LinkIsFull()) {
       PassJoined();
@@ -180,7 +195,7 @@ Nanos BlockSender::RunRelayed(Nanos now) {
     BlockMessage block = std::move(relayed_.front());
     relayed_.pop_front();
     relayed_bytes_ -= block.bytes.size();
-    if (joins_ && BlockJoiner::Takes(block)) {
+    if (joins_ != Joins::kNo && BlockJoiner::Takes(block)) {
       joiner_.Add(std::move(block));
     } else {
       Pass(block);
@@ -238,13 +253,35 @@ void BlockSender::Pass(const BlockMessage& block) {
   if (out_.size() >= kMessage) SendOut();
 }
 
-void BlockSender::PassJoined() {
-  const BlockJoiner::Ready ready = joiner_.Take();
-  for (const std::string& joined : ready.joined) {
-    if (frames_follow_) link_->ExpectMore();
-    Send(*link_, Type::kJoinedBlocks, joined);
-    turn_bytes_ += joined.size();
+// Where the way up has changed to one that does not take them, they go one by one.
+void BlockSender::SendJoined(const std::string& joined) {
+  if (joins_ == Joins::kNo) {
+    if (const auto blocks = ReadJoined(joined); blocks.ok()) PassOnApart(*blocks);
+    return;
   }
+  if (frames_follow_) link_->ExpectMore();
+  Send(*link_, Type::kJoinedBlocks, joined);
+  turn_bytes_ += joined.size();
+}
+
+void BlockSender::PassOnApart(const JoinedBlocks& joined) {
+  const auto all = DecodeJoined(joined);
+  if (!all.ok()) return;
+  BlockEncoder encoder;
+  for (size_t i = 0; i < joined.entries.size(); ++i) {
+    const JoinedEntry& entry = joined.entries[i];
+    auto bytes = BlockOfEntry(joined, *all, i, encoder);
+    if (!bytes.ok()) continue;
+    PassOn({entry.node, entry.group, entry.sequence, entry.first, entry.samples, entry.reasons,
+            entry.stored, true, "", *std::move(bytes)});
+  }
+}
+
+void BlockSender::PassJoined() {
+  const bool below = joins_ == Joins::kForParent;
+  const BlockJoiner::Ready ready =
+      joiner_.Take(below ? BlockJoiner::kLeastBelow : BlockJoiner::kLeastBlocks);
+  for (const std::string& joined : ready.joined) SendJoined(joined);
   for (const BlockMessage& block : ready.single) Pass(block);
 }
 

@@ -38,7 +38,7 @@ class Children {
    public:
     // A block on its way up.
     virtual void OnBlock(BlockMessage block) = 0;
-    // Joined blocks; `bytes` are theirs. Only a head asks for them.
+    // Joined blocks; `bytes` are theirs. A head asks for them, and its children.
     virtual void OnJoinedBlocks(const JoinedBlocks& /*joined*/, std::string_view /*bytes*/) {}
     // Moments of the child and of those below it, each once.
     virtual void OnMoments(collect::Moments moments) = 0;
