@@ -1,15 +1,18 @@
 // The end of a large step: what its nodes still have to store, until the archive has acknowledged
 // it.
 //
-//   bench_backfill NODES SECONDS ARCHIVE
+//   bench_backfill NODES SECONDS ARCHIVE apart|joined
 //
 // NODES senders, as they are in the daemons, with rows that a sampler took on this machine at level
 // 2, after a step of SECONDS; the head's intake and archive, as they are, on ARCHIVE, best a tmpfs.
 // Time is simulated: a message needs 0.2 ms on its way, the head's network takes 1 Gbit/s, a node
-// is ready when it has thinned its blocks (its CPU time, measured), and the head takes one block
+// is ready when it has thinned its blocks (its CPU time, measured), and the head takes one message
 // after the other, each in the CPU time it is measured to need, the archive's thread included. All
-// nodes end in the same moment, and each has a connection to the head, as the tree's inner nodes
-// leave as well.
+// nodes end in the same moment.
+//
+// apart: each node has a connection to the head. joined: the nodes send to 16 below the head, by
+// two more on the way, and these join what comes, each in the CPU time that it is measured to need.
+// The values of no two of 256 nodes are alike where they move: what is alike is the machine.
 #include <malloc.h>
 
 #include <algorithm>
@@ -21,6 +24,7 @@
 #include <queue>
 #include <random>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -29,6 +33,7 @@
 #include "daemon/head/record/block_intake.h"
 #include "daemon/loop.h"
 #include "daemon/tree/blocks/block_sender.h"
+#include "series/block/joined.h"
 #include "series/store/store.h"
 #include "series/store/task_ranks.h"
 
@@ -39,8 +44,10 @@ constexpr Nanos kStart = 1'790'000'000 * kSecond;
 constexpr Nanos kLatency = 200 * kMicrosecond;
 constexpr double kNetwork = 125e6;                // bytes a second
 constexpr Nanos kDeadline = 1100 * kMillisecond;  // Node::kBlocksLimit
-constexpr size_t kPhases = 16;
-constexpr size_t kBatch = 64;  // messages that the head's loop finds ready at once
+constexpr size_t kPhases = 256;
+constexpr size_t kRelays = 16;          // right below the head
+constexpr Nanos kBelow = 2 * kLatency;  // to one of these
+constexpr size_t kBatch = 64;           // messages that the head's loop finds ready at once
 constexpr uint64_t kProfileLimit = 64u << 20;
 
 Nanos ProcessCpu() {
@@ -58,8 +65,9 @@ double HeapBytes() {
 // Keeps what is sent until the simulation has brought it to the head.
 class QueueLink : public tree::Link {
  public:
-  Status Send(uint8_t, std::string_view payload) override {
+  Status Send(uint8_t type, std::string_view payload) override {
     sent.emplace_back(payload);
+    joined.push_back(type == static_cast<uint8_t>(tree::Type::kJoinedBlocks));
     return {};
   }
   void CloseWhenSent() override {}
@@ -67,6 +75,7 @@ class QueueLink : public tree::Link {
   void SetMaxMessage(size_t) override {}
   std::string peer() const override { return "head"; }
   std::vector<std::string> sent;
+  std::vector<bool> joined;  // of these
 };
 
 // A node's groups. The series are those of a sampler on this machine; half of them stay as they
@@ -74,14 +83,14 @@ class QueueLink : public tree::Link {
 // gauges by a few percent.
 class Recording {
  public:
-  explicit Recording(size_t rows) {
-    collect::Sampler sampler(collect::Sampler::Options{});
-    sampler.Sample(kStart);
+  Recording(size_t rows, uint32_t node) {
+    static collect::Sampler& sampler = Sampled();
     schema_ = sampler.schema(collect::Group::kOs);
     const auto first = sampler.row(collect::Group::kOs);
     std::vector<double> row(first.begin(), first.end());
-    std::mt19937 random(7);
+    std::mt19937 random(node);
     std::uniform_real_distribution<double> share(0, 1);
+    for (size_t c = 0; c < row.size(); c += 2) row[c] = std::floor(row[c] * (0.5 + share(random)));
     for (size_t i = 0; i < rows; ++i) {
       for (size_t c = 0; c < row.size(); c += 2) {
         const bool counter = (*schema_)[c].metric.type == MetricType::kCounter;
@@ -113,6 +122,11 @@ class Recording {
   }
 
  private:
+  static collect::Sampler& Sampled() {
+    static collect::Sampler sampler(collect::Sampler::Options{});
+    sampler.Sample(kStart);
+    return sampler;
+  }
   Schema::Ptr schema_;
   std::vector<std::vector<double>> rows_;
 };
@@ -134,7 +148,8 @@ struct Event {
   uint32_t node;
   std::string message;  // at the head; else an acknowledgement, or nothing, at the node
   tree::BlockAck ack;
-  enum class Kind : uint8_t { kRun, kMessage, kHead, kAck } kind;
+  enum class Kind : uint8_t { kRun, kMessage, kHead, kAck, kRelay, kToRelay } kind;
+  bool joined = false;  // the message
   uint64_t number;
   bool operator>(const Event& o) const {
     return std::tie(time, number) > std::tie(o.time, o.number);
@@ -147,10 +162,19 @@ struct Node {
   Nanos done = 0;
 };
 
+// A node right below the head.
+struct Relay {
+  tree::BlockSender sender;
+  QueueLink link;
+  Nanos free = 0;
+  Nanos cpu = 0;
+};
+
 class Simulation {
  public:
-  Simulation(uint32_t nodes, const std::string& archive)
-      : writer_(loop_, archive),
+  Simulation(uint32_t nodes, const std::string& archive, bool joined)
+      : joined_(joined),
+        writer_(loop_, archive),
         intake_(kProfileLimit, [this](const tree::BlockAck& ack) { acks_.push_back(ack); }),
         budget_(intake_.Budget(nodes)) {
     JobDescription job;
@@ -160,6 +184,12 @@ class Simulation {
     job.expected_nodes = nodes;
     writer_.Create(job);
     nodes_ = std::vector<Node>(nodes);
+    if (!joined) return;
+    relays_ = std::vector<Relay>(kRelays);
+    for (Relay& relay : relays_) {
+      relay.sender.Use(&relay.link);
+      relay.sender.SetJoins(tree::BlockSender::Joins::kForHead);
+    }
   }
 
   void Prepare(int seconds);
@@ -173,8 +203,13 @@ class Simulation {
   }
   tree::BlockSender Prototype(size_t phase, int seconds, uint32_t node);
   void RunNode(uint32_t node, Nanos now);
+  void ToHead(uint32_t node, std::string message, bool joined, Nanos now);
+  void RunRelay(uint32_t relay, const std::string* message, Nanos now);
+  void TakeAtHead(const std::string& message, bool joined);
   void RunHead(Nanos now);
 
+  const bool joined_;
+  std::vector<Relay> relays_;
   Loop loop_;
   head::ArchiveWriter writer_;
   head::BlockIntake intake_;
@@ -182,7 +217,7 @@ class Simulation {
   std::vector<tree::BlockAck> acks_;
   std::vector<Node> nodes_;
   std::priority_queue<Event, std::vector<Event>, std::greater<>> events_;
-  std::deque<std::string> arrived_;
+  std::deque<std::pair<std::string, bool>> arrived_;  // and whether it is joined
   size_t refused_ = 0;
   uint64_t number_ = 0;
   Nanos end_ = 0;
@@ -202,7 +237,7 @@ class Simulation {
 
 // A step until its end, of one node: everything it sends is stored at once.
 tree::BlockSender Simulation::Prototype(size_t phase, int seconds, uint32_t node) {
-  static const Recording recording(128);
+  const Recording recording(128, node);
   series_ = recording.schema()->size() + TaskSchema(*recording.schema(), 0)->size();
   tree::BlockSender sender;
   sender.SetBudget(budget_);
@@ -257,19 +292,67 @@ void Simulation::RunNode(uint32_t index, Nanos now) {
   Node& node = nodes_[index];
   const Nanos next = node.sender.Run(now);
   for (std::string& bytes : std::exchange(node.link.sent, {})) {
-    bytes_ += bytes.size();
-    ++messages_;
-    network_free_ = std::max(network_free_, now + kLatency) +
-                    static_cast<Nanos>(static_cast<double>(bytes.size() + 60) / kNetwork * 1e9);
-    Add({.time = network_free_,
-         .node = index,
-         .message = std::move(bytes),
-         .kind = Event::Kind::kMessage});
+    if (joined_) {
+      Add({.time = now + kBelow,
+           .node = static_cast<uint32_t>(index % kRelays),
+           .message = std::move(bytes),
+           .kind = Event::Kind::kToRelay});
+    } else {
+      ToHead(index, std::move(bytes), false, now);
+    }
   }
   if (node.done == 0 && node.sender.delivered()) node.done = now;
   if (node.done == 0 && next != tree::BlockSender::kNever) {
     Add({.time = next, .node = index, .kind = Event::Kind::kRun});
   }
+}
+
+void Simulation::ToHead(uint32_t node, std::string message, bool joined, Nanos now) {
+  bytes_ += message.size();
+  ++messages_;
+  network_free_ = std::max(network_free_, now + kLatency) +
+                  static_cast<Nanos>(static_cast<double>(message.size() + 60) / kNetwork * 1e9);
+  Add({.time = network_free_,
+       .node = node,
+       .message = std::move(message),
+       .kind = Event::Kind::kMessage,
+       .joined = joined});
+}
+
+// What has come for it is passed on when it has done what it did before.
+void Simulation::RunRelay(uint32_t index, const std::string* message, Nanos now) {
+  Relay& relay = relays_[index];
+  const Nanos began = ProcessCpu();
+  if (message != nullptr) {
+    const Status status = tree::DecodeEach<tree::BlockMessage>(
+        *message, [&](tree::BlockMessage block) { relay.sender.PassOn(std::move(block)); });
+    if (!status.ok()) std::abort();
+  }
+  now = std::max(now, relay.free);
+  const Nanos next = relay.sender.Run(now);
+  const Nanos cpu = ProcessCpu() - began;
+  relay.cpu += cpu;
+  relay.free = now + cpu;
+  const std::vector<bool> joined = std::exchange(relay.link.joined, {});
+  std::vector<std::string> sent = std::exchange(relay.link.sent, {});
+  for (size_t i = 0; i < sent.size(); ++i) {
+    ToHead(index, std::move(sent[i]), joined[i], relay.free);
+  }
+  if (next != tree::BlockSender::kNever) {
+    Add({.time = std::max(next, relay.free), .node = index, .kind = Event::Kind::kRelay});
+  }
+}
+
+void Simulation::TakeAtHead(const std::string& message, bool joined) {
+  if (joined) {
+    const auto blocks = ReadJoined(message);
+    if (!blocks.ok()) std::abort();
+    return intake_.TakeJoined(*blocks, message, writer_);
+  }
+  const Status status = tree::DecodeEach<tree::BlockMessage>(
+      message,
+      [&](tree::BlockMessage block) { intake_.Take(std::move(block), nodes_.size(), writer_); });
+  if (!status.ok()) std::abort();
 }
 
 // All that the head does for what lies there, until the acknowledgements are on their way.
@@ -279,14 +362,14 @@ void Simulation::RunHead(Nanos now) {
   const Nanos began = ProcessCpu();
   size_t taken = 0;
   for (; taken < kBatch && !arrived_.empty(); ++taken) {
-    waiting_ -= arrived_.front().size();
-    const Status status = tree::DecodeEach<tree::BlockMessage>(
-        arrived_.front(),
-        [&](tree::BlockMessage block) { intake_.Take(std::move(block), nodes_.size(), writer_); });
-    if (!status.ok()) std::abort();
+    waiting_ -= arrived_.front().first.size();
+    TakeAtHead(arrived_.front().first, arrived_.front().second);
     arrived_.pop_front();
   }
+  // To look at the heap is no work of the head's.
+  const Nanos looked = ProcessCpu();
   head_heap_most_ = std::max(head_heap_most_, head_heap_ + HeapBytes() - heap);
+  const Nanos looking = ProcessCpu() - looked;
   // The archive's thread posts what it has stored; those that wait for a schema are heard later.
   bool idle = false;
   writer_.WhenIdle([&] { idle = true; });
@@ -294,8 +377,8 @@ void Simulation::RunHead(Nanos now) {
     loop_.After(100 * kMicrosecond, [this] { loop_.Stop(); });
     loop_.Run();
   }
+  const Nanos cpu = ProcessCpu() - began - looking;
   head_heap_ += HeapBytes() - heap;
-  const Nanos cpu = ProcessCpu() - began;
   head_cpu_ += cpu;
   head_free_ = now + cpu;
   for (const tree::BlockAck& ack : std::exchange(acks_, {})) {
@@ -326,7 +409,13 @@ void Simulation::End() {
         if (arrived_.empty()) {
           Add({.time = std::max(event.time, head_free_), .kind = Event::Kind::kHead});
         }
-        arrived_.push_back(event.message);
+        arrived_.emplace_back(event.message, event.joined);
+        break;
+      case Event::Kind::kToRelay:
+        RunRelay(event.node, &event.message, event.time);
+        break;
+      case Event::Kind::kRelay:
+        RunRelay(event.node, nullptr, event.time);
         break;
       case Event::Kind::kHead:
         RunHead(event.time);
@@ -365,6 +454,10 @@ void Simulation::Report() const {
   std::printf("figure refused %zu 1\n", refused_);
   std::printf("figure node_cpu %.2f ms\n", static_cast<double>(node_cpu_) / n / 1e6);
   std::printf("figure head_cpu %.3f s\n", static_cast<double>(head_cpu_) / 1e9);
+  std::printf("figure head_cpu_per_node %.2f us\n", static_cast<double>(head_cpu_) / n / 1e3);
+  Nanos relay = 0;
+  for (const Relay& one : relays_) relay = std::max(relay, one.cpu);
+  if (joined_) std::printf("figure relay_cpu_at_most %.3f s\n", static_cast<double>(relay) / 1e9);
   std::printf("figure head_waiting_at_most %.2f MB\n", static_cast<double>(most_waiting_) / 1e6);
   std::printf("figure head_heap %.1f MB\n", head_heap_most_ / 1e6);
 }
@@ -374,11 +467,12 @@ void Simulation::Report() const {
 
 int main(int argc, char** argv) {
   mallopt(M_ARENA_MAX, 1);  // as in the daemons
-  if (argc != 4) {
-    std::fprintf(stderr, "usage: bench_backfill NODES SECONDS ARCHIVE\n");
+  const std::string_view way = argc == 5 ? argv[4] : "";
+  if (way != "apart" && way != "joined") {
+    std::fprintf(stderr, "usage: bench_backfill NODES SECONDS ARCHIVE apart|joined\n");
     return 2;
   }
-  sonde::Simulation simulation(static_cast<uint32_t>(std::atoi(argv[1])), argv[3]);
+  sonde::Simulation simulation(static_cast<uint32_t>(std::atoi(argv[1])), argv[3], way == "joined");
   simulation.Prepare(std::atoi(argv[2]));
   simulation.End();
   simulation.Report();

@@ -46,8 +46,8 @@ def tell_ticks(nodes):
 
 
 def tell_end(nodes):
-    for way, batched in (("end", False), ("end_batched", True)):
-        seconds, size, share, in_time = StepEnd(nodes, UNSENT_S, batched).run().figures()
+    for way, joined in (("end", nodes >= c.JOIN_FROM), ("end_apart", False)):
+        seconds, size, share, in_time = StepEnd(nodes, UNSENT_S, joined).run().figures()
         name = f"scaling.{nodes}.{way}"
         figure(name, seconds, "s", 2)
         figure(f"{name}_bytes", size / c.MB, "MB", 1)

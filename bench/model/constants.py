@@ -32,6 +32,10 @@ INNER_EXTRA = 370 * US
 # take a block of one node, check it, write it into LevelDB, acknowledge it. 6 us of it are the
 # loop's; LevelDB alone takes as much as the rest for blocks of 5 kB.
 HEAD_BLOCK = 36 * US
+# scripts/bench backfill, 100,000 nodes, joined: 5.0 us of a node with two blocks; 5.3 of 10,000.
+HEAD_JOINED_BLOCK = 2.6 * US
+# The same, at the node right below the head that joins 12,500 blocks in 0.39 s of its CPU.
+JOIN_BLOCK = 31 * US
 # Derived. The same difference for inner nodes: a child's block is passed on, and its
 # acknowledgement.
 PASS_BLOCK = 12 * US
@@ -49,6 +53,12 @@ LEAF_FRAME_BYTES = 280
 INNER_FRAME_BYTES = 1230
 # 16 daemons for 135 s: bytes of their blocks in the archive, a second of a node.
 BLOCK_BYTES_PER_SECOND = 120
+# scripts/bench backfill, 100,000 nodes: the least that two blocks of a node take, one row of each of
+# its groups; and how much less they take joined.
+LEAST_BLOCKS_BYTES = 1690
+JOINED_SHARE = 573 / 1690
+# BlockJoiner: of so many blocks one is made.
+JOINED_TOGETHER = 50
 # An acknowledgement, a heartbeat, a request for a parent with its answer: with headers of TCP/IP.
 SMALL_BYTES = 120
 
@@ -69,6 +79,7 @@ PROFILE_LIMIT = 64 * 2**20  # sonde.conf, profile_limit: all nodes together
 END_RATE = 32 * 2**20  # BlockIntake::kEndRate: what the archive takes at the end, bytes a second
 BLOCKS_LIMIT = 1.1  # Node::kBlocksLimit: time for blocks at the end
 LAST_BLOCK_ROWS = 128
+JOIN_FROM = 4096  # BlockIntake::kJoinFrom: nodes, from which on blocks are joined
 
 # --- Assumed ------------------------------------------------------------------------------------
 

@@ -227,6 +227,7 @@ void Head::Greet(uint32_t node, tree::Link& control) {
                             static_cast<uint64_t>(record_.Job()->start), number_}));
   Send(control, Type::kBudget, Encode(intake_.Budget(nodes_.expected())));
   if (!launch_.acting) Send(control, Type::kGateway, "");
+  if (intake_.Joins(nodes_.expected())) Send(control, Type::kJoinBlocks, "\1");
   if (counters_paused_) Send(control, Type::kCounters, "\1");
   if (const std::string needs = alarms_->OnNode(node); !needs.empty()) {
     Send(control, Type::kDerive, needs);
@@ -247,6 +248,7 @@ void Head::NoteDescriptors() {
 
 void Head::SendBudgets() {
   nodes_.SendToAll(Type::kBudget, Encode(intake_.Budget(nodes_.expected())));
+  if (intake_.Joins(nodes_.expected())) nodes_.SendToAll(Type::kJoinBlocks, "\1");
 }
 
 Status Head::OnAsk(uint32_t node, std::string_view payload) {

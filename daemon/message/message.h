@@ -91,6 +91,10 @@ enum class Type : uint8_t {
   // speaks version 6. Who is named there and not here speaks 7.
   kEarlier = 52,
 
+  kJoinBlocks = 53,    // head -> node, its child -> that one's: blocks of nodes that leave may come
+                       // joined
+  kJoinedBlocks = 54,  // back: they do; series/block/joined.h
+
   // Control connections that go through a gateway (daemon/link/via_links.h).
   kGateway = 60,   // head -> node: it may be a gateway to this head
   kViaOpen = 61,   // gateway -> head: a node has proved the key to it: varint channel, registration

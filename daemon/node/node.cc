@@ -210,8 +210,25 @@ void Node::OnTime(std::string_view payload) {
 // --- The way up ---
 
 void Node::UseLink(tree::Link* link, bool tell_former) {
+  if (link != uplink_.link()) parent_joins_ = false;
   relay_.Use(link, tell_former);
   blocks_.Use(link);
+  ChooseJoins();
+  RunBlocks();
+}
+
+// Children of the head join blocks, and so do theirs: the head's first child may have a third of
+// all nodes below it, more than one can join. Further down too few blocks meet.
+void Node::ChooseJoins() {
+  using Joins = tree::BlockSender::Joins;
+  const tree::Link* link = uplink_.link();
+  const bool below_head = head_joins_ && link != nullptr && link == head_.link();
+  blocks_.SetJoins(below_head ? Joins::kForHead : parent_joins_ ? Joins::kForParent : Joins::kNo);
+  if (below_head) child_links_.LetJoin();
+}
+
+void Node::OnJoinedBlocks(const JoinedBlocks& joined, std::string_view bytes) {
+  blocks_.PassOn(joined, bytes);
   RunBlocks();
 }
 
@@ -295,6 +312,9 @@ void Node::OnUplinkMessage(Type type, std::string_view payload) {
       CheckChildrenDone();
       return CheckDelivered();
     }
+    case Type::kJoinBlocks:
+      parent_joins_ = payload == std::string_view("\1", 1);
+      return ChooseJoins();
     case Type::kRefused: {
       ByteReader r(payload);
       const uint64_t number = r.Varint();
@@ -403,6 +423,7 @@ void Node::OnListen() {
 void Node::OnChildrenChanged() {
   relay_.OnChildrenChanged();
   CheckChildrenDone();
+  CheckDelivered();
 }
 
 void Node::CheckChildrenDone() {

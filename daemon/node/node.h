@@ -142,6 +142,7 @@ class Node final : private HeadLink::Owner,
   // The way up.
   void UseLink(tree::Link* link, bool tell_former);
   void OnBlock(tree::BlockMessage block) override;
+  void OnJoinedBlocks(const JoinedBlocks& joined, std::string_view bytes) override;
   void BeforeFrames() override { RunBlocks(true); }
   void RunBlocks(bool frames_follow = false);
   void OnUplinkMessage(tree::Type type, std::string_view payload) override;
@@ -170,6 +171,8 @@ class Node final : private HeadLink::Owner,
   void OnParentLeaves();
   void SendBye();
   void CheckDelivered();
+  bool AwaitsBlocks() const;
+  void ChooseJoins();
   void GiveUp();
   // Once nobody needs this node as a gateway.
   void EndWhenFree();
@@ -192,7 +195,9 @@ class Node final : private HeadLink::Owner,
   tree::Children& children_;
   tree::Uplink& uplink_;
   tree::BlockSender blocks_;
-  bool new_block_ = false;  // of ticks whose frames may be gathered
+  bool head_joins_ = false;    // it takes joined blocks
+  bool parent_joins_ = false;  // the same of the parent that is no head
+  bool new_block_ = false;     // of ticks whose frames may be gathered
   uint64_t told_lost_frames_ = 0;
   uint64_t told_lost_samples_ = 0;
   bool leaves_out_ = false;

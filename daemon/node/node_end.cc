@@ -106,9 +106,13 @@ void Node::SendBye() {
   head_.Send(Type::kBye, Encode(bye_));  // or when it is there again
 }
 
+// Where blocks are joined, children that leave send theirs through here: over their connections to
+// the head they would come one by one. No longer than kBlocksLimit.
+bool Node::AwaitsBlocks() const { return head_joins_ && !child_links_.empty() && !last_word_; }
+
 void Node::CheckDelivered() {
   if (state_ != State::kDelivering) return;
-  if (blocks_.delivered()) SendLastWord();
+  if (blocks_.delivered() && !AwaitsBlocks()) SendLastWord();
   if (bye_acked_ && uplink_.frames_delivered() && uplink_.moments_delivered()) EndWhenFree();
 }
 

@@ -74,6 +74,9 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
       if (Decode(payload, budget).ok()) blocks_.SetBudget(budget);
       return;
     }
+    case Type::kJoinBlocks:
+      head_joins_ = payload == std::string_view("\1", 1);
+      return ChooseJoins();
     case Type::kByeAck:
       bye_acked_ = true;
       return CheckDelivered();
@@ -89,6 +92,7 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
 void Node::OnWelcome(const tree::Welcome& welcome, Nanos waited) {
   const bool known = registered();
   const bool another = known && welcome.head != head_number_;
+  if (another) head_joins_ = false;  // until it says so
   head_number_ = welcome.head;
   step_start_ = static_cast<Nanos>(std::min<uint64_t>(welcome.start, INT64_MAX));
   application_.OnConnected();

@@ -24,8 +24,10 @@
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/disk/writable_db.h"
 #include "profiles/json/writer.h"
+#include "profiles/live/directory_fence.h"
 #include "profiles/live/live_steps.h"
 #include "profiles/model/parts.h"
+#include "profiles/records/joined_records.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/stored_bytes.h"
 
@@ -39,21 +41,6 @@ constexpr size_t kMaxKey = 200;   // a directory's name has 255 bytes, and suffi
 constexpr int kMaxParts = 64;     // writers of one step: its head and acting heads
 constexpr size_t kMaxGroup = 64;  // bytes of a group's name
 
-// The files of a directory that is not ours any more may be another writer's of the same name.
-class DirectoryFence final : public Fence {
- public:
-  DirectoryFence(const FileLock& lock, std::string path) : lock_(lock), path_(std::move(path)) {}
-  Status Check() override {
-    const auto here = lock_.IsAt(path_);
-    if (!here.ok()) return here.status();
-    return *here ? Status() : Status(Code::kBusy, path_ + " was taken by another host");
-  }
-
- private:
-  const FileLock& lock_;
-  const std::string path_;
-};
-
 }  // namespace
 
 struct LiveArchive::Rep {
@@ -64,10 +51,11 @@ struct LiveArchive::Rep {
   std::string key;
   JobDescription job;  // the newest
   FileLock lock;
-  std::unique_ptr<WritableDb> db;  // nullptr after a failure or Finish
-  bool made = false;               // it was open before
-  WrittenRecords written;          // by the one that failed
-  std::set<uint64_t> schemas;      // stored ones
+  std::unique_ptr<WritableDb> db;     // nullptr after a failure or Finish
+  bool made = false;                  // it was open before
+  WrittenRecords written;             // by the one that failed
+  std::set<uint64_t> schemas;         // stored ones
+  std::set<uint64_t> joined_schemas;  // those of joined blocks, stored beside these
   std::map<std::pair<uint32_t, std::string>, uint64_t> sequences;  // the highest of a node's group
   uint64_t content_bytes = 0;
   std::string description;  // the newest, as JSON
@@ -105,6 +93,7 @@ struct LiveArchive::Rep {
     uint64_t replaced = 0;
   };
   Status Prepare(BlockWrite& write, Batch& into);
+  Status PrepareJoined(const BlockWrite& write, Batch& into);
   size_t WriteSome(std::span<BlockWrite> writes);
   Status Put(const std::string& at, std::string_view value);
 };
@@ -170,6 +159,7 @@ Status LiveArchive::Rep::Restart() {
   writer = PartId::Parse(writer).Again().text;
   written = {};
   schemas.clear();
+  joined_schemas.clear();
   sequences.clear();
   made = false;
   begun = false;
@@ -198,6 +188,7 @@ Status LiveArchive::Rep::OpenDb() {
   db = *std::move(opened);
   if (!lost) return {};
   schemas.clear();
+  joined_schemas.clear();
   begun = false;
   if (loss.empty()) loss = found.message();
   return found;
@@ -378,7 +369,18 @@ Status LiveArchive::Rep::Prepare(BlockWrite& write, Batch& into) {
   return {};
 }
 
-// Until a block replaces one of the same batch, which the database does not have yet.
+Status LiveArchive::Rep::PrepareJoined(const BlockWrite& write, Batch& into) {
+  if (!schemas.contains(write.schema_id) || !db) {
+    return {Code::kNotFound, "archive joined blocks: their schema is not stored"};
+  }
+  const bool is_new = joined_schemas.insert(write.schema_id).second;
+  const auto bytes = AddJoined(*db, key, write.schema_id, is_new, write.block, into.batch);
+  into.bytes += bytes.ok() ? *bytes : 0;
+  return bytes.status();
+}
+
+// Until a block needs what the same batch has, and the database not yet: it replaces a block, or is
+// joined and has a new schema.
 size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
   // A loss may include schemas that a block here needs.
   if (const Status ready = finished ? Status() : Heard(Ready()); !ready.ok()) {
@@ -388,6 +390,13 @@ size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
   Batch batch;
   size_t count = 0;
   for (BlockWrite& write : writes) {
+    if (write.joined) {
+      const auto& news = batch.schemas;
+      if (std::find(news.begin(), news.end(), write.schema_id) != news.end()) break;
+      write.status = PrepareJoined(write, batch);
+      ++count;
+      continue;
+    }
     const auto newest = sequences.find({write.key.node, write.key.group});
     const bool replaces = newest != sequences.end() && write.first <= newest->second;
     if (replaces && count > 0) break;
@@ -398,6 +407,7 @@ size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
   for (BlockWrite& write : writes.first(count)) {
     if (write.status.ok()) write.status = status;
   }
+  if (!status.ok()) joined_schemas.clear();
   if (!status.ok()) return count;
   if (!failure.empty() && lock.Write(LockText(HostName(), "")).ok()) failure.clear();
   schemas.insert(batch.schemas.begin(), batch.schemas.end());

@@ -54,6 +54,9 @@ class LiveArchive {
     std::string_view block;
     uint64_t replaced = 0;
     Status status;
+    // `block` is joined blocks (series/block/joined.h) of the schema, and `key` and `first` mean
+    // nothing. They replace none.
+    bool joined = false;
   };
   void ReplaceBlocks(std::span<BlockWrite> writes);
   // The description has the figures of merit, so this stores it as well.

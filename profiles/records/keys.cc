@@ -5,6 +5,8 @@
 #include <charconv>
 #include <vector>
 
+#include "core/text/hash.h"
+
 namespace sonde::keys {
 namespace {
 
@@ -127,6 +129,20 @@ std::optional<OtherRecord> ParseOther(std::string_view key) {
   const std::string_view profile = key.substr(1, end - 1);
   if (!DescribeKey(profile)) return std::nullopt;
   return OtherRecord{key[0], profile, key.substr(end + 1)};
+}
+
+std::string Joined(std::string_view profile) { return Of(kJoinedKind, profile).append("b"); }
+
+std::string Joined(std::string_view profile, std::string_view bytes) {
+  std::string key = Joined(profile);
+  Append(key, Fnv1a64(bytes));
+  return key;
+}
+
+std::string JoinedSchema(std::string_view profile, uint64_t id) {
+  std::string key = Of(kJoinedKind, profile).append("s");
+  Append(key, id);
+  return key;
 }
 
 std::string Other(char kind, std::string_view profile, std::string_view rest) {

@@ -54,6 +54,13 @@ struct OtherRecord {
 };
 std::optional<OtherRecord> ParseOther(std::string_view key);
 std::string Other(char kind, std::string_view profile, std::string_view rest = {});
+// Blocks of many nodes in one record (series/block/joined.h), under the record's hash, and their
+// schemas, which belong to this profile alone. Release 0.1 takes them for records of a later
+// version: it copies and deletes them with the profile, and does not read them.
+inline constexpr char kJoinedKind = 'J';
+std::string Joined(std::string_view profile);  // prefix
+std::string Joined(std::string_view profile, std::string_view bytes);
+std::string JoinedSchema(std::string_view profile, uint64_t id);
 std::string Schema(uint64_t id);
 inline constexpr char kSchemaKind = 's';
 std::optional<uint64_t> ParseSchema(std::string_view key);

@@ -13,6 +13,7 @@
 #include "profiles/records/assembly.h"
 #include "profiles/records/block_scan.h"
 #include "profiles/records/counted_before.h"
+#include "profiles/records/joined_records.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/stored_bytes.h"
 #include "series/block/thin.h"
@@ -237,7 +238,9 @@ Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally
     f({scan.key(), *info, *schema, scan.bytes()});
   }
   // LevelDB passes over what it cannot read, and tells at the end.
-  const Status status = FromLevelDb(scan.status(), "read the blocks of " + key_);
+  Status status = FromLevelDb(scan.status(), "read the blocks of " + key_);
+  if (status.ok() && scope != SeriesScope::kReduced)
+    status = ForEachOfJoined(tally, f, first, last);
   if (status.code() == Code::kCorrupt) unreadable(status);
   if (tally.unreadable > 0 && tally.unsupported.ok()) {
     Found("some of the blocks", {Code::kCorrupt, tally.first_error});
@@ -279,7 +282,7 @@ Result<std::vector<ProfileReader::Place>> ProfileReader::Places(SeriesScope scop
       scope, tally,
       [&](const Stored& stored) {
         if (stored.info.last < start || stored.info.first > end) return;
-        blocks.push_back({stored.key, stored.info, stored.schema, keys::Block(key_, stored.key)});
+        blocks.push_back({stored.key, stored.info, stored.schema, PlaceOf(stored)});
       },
       start, end));
   // Stream by stream, in the order of time.
@@ -303,7 +306,7 @@ Status ProfileReader::MergeRows(
   std::vector<Block> decoded;
   std::vector<Row> rows;
   for (const Place& place : blocks) {
-    auto read = Get(db_, place.at, "read a block");
+    auto read = ReadAt(place.at);
     if (!read.ok() && read.status().code() != Code::kCorrupt) return read.status();
     auto block = read.ok() ? DecodeBlock(*read) : read.status();
     const bool good = block.ok() && block->columns() == place.schema->size();
@@ -416,7 +419,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
     Columns columns = *targets_of(stored);
     std::erase_if(columns, [&](const auto& column) { return !collector.Counts(column.second); });
     if (columns.empty()) return;
-    before.Add({stored.key.node, stored.info, keys::Block(key_, stored.key), std::move(columns)});
+    before.Add({stored.key.node, stored.info, PlaceOf(stored), std::move(columns)});
   };
   SONDE_RETURN_IF_ERROR(ForEach(
       scope, tally,
@@ -425,7 +428,9 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
         if (stored.info.last < start || stored.info.first > end) return;
         const Columns& wanted_columns = *targets_of(stored);
         if (wanted_columns.empty()) return;
-        const auto block = DecodeSome(stored.bytes, stored.schema->size(), wanted_columns);
+        const auto block = stored.joined != nullptr
+                               ? stored.joined->Columns(stored.entry, wanted_columns)
+                               : DecodeSome(stored.bytes, stored.schema->size(), wanted_columns);
         if (!block.ok()) return Found("some of the blocks", block.status());
         const bool past = IsPastGroup(stored.key.group);
         for (size_t taken = 0; taken < wanted_columns.size(); ++taken) {
@@ -438,7 +443,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
   if (!tally.unsupported.ok()) return tally.unsupported;
   const auto counted =
       before.Find([&](const CountedBefore::Place& place, const Columns& columns) -> Result<Block> {
-        const auto bytes = Get(db_, place.at, "read a block");
+        const auto bytes = ReadAt(place.at);
         if (!bytes.ok()) return bytes.status();
         return DecodeSome(*bytes, place.info.columns, columns);
       });

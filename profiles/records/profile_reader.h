@@ -35,6 +35,7 @@ struct ReadTally {
 };
 
 class Damage;
+class JoinedRecord;
 struct FileRecord;
 struct Part;
 
@@ -84,8 +85,16 @@ class ProfileReader {
     BlockKey key;
     BlockInfo info;
     Schema::Ptr schema;
-    std::string_view bytes;  // valid until the next block
+    std::string_view bytes;          // valid until the next block
+    JoinedRecord* joined = nullptr;  // it is among these, and `bytes` are none; as valid
+    size_t entry = 0;
   };
+  // Where ReadAt finds a block.
+  std::string PlaceOf(const Stored& stored) const;
+  Result<std::string> ReadAt(const std::string& at) const;
+  // Calls `f` for the joined blocks that have rows of that time.
+  Status ForEachOfJoined(ReadTally& tally, const std::function<void(const Stored&)>& f, Nanos first,
+                         Nanos last) const;
   // Calls `f` for every reduced row of the blocks that reach into the time, in the order of time,
   // each tick of a group once: where parts of two writers overlap, the row of more nodes. `row` is
   // an index into `block`.

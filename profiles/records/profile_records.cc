@@ -44,6 +44,7 @@ Status ProfileReader::ForEachRecord(const std::function<Status(const FileRecord&
   SONDE_RETURN_IF_ERROR(status);
   std::set<uint64_t> schemas;
   SONDE_RETURN_IF_ERROR(ForEach(std::nullopt, tally, [&](const Stored& stored) {
+    if (stored.joined != nullptr) return;  // their records have gone as others
     if (status.ok() && schemas.insert(stored.info.schema_id).second) {
       status = f({FileRecordKind::kSchema, "", {}, stored.schema->encoded()});
     }

@@ -14,6 +14,7 @@
 #include "profiles/live/live_steps.h"
 #include "profiles/records/card.h"
 #include "profiles/records/index.h"
+#include "profiles/records/joined_records.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/records.h"
 #include "profiles/upkeep/open_db.h"
@@ -188,6 +189,15 @@ void Verifier::Take(std::string_view key, std::string_view value) {
   if (record.kind == RecordKind::kIndexed || record.kind == RecordKind::kOwed) return;
   if (record.kind == RecordKind::kTotals && indexed_) return TakeTotals(key, value);
   if (record.kind >= RecordKind::kCard) return TakeIndex(key, value);
+  if (!record.profile.empty() && key[0] == keys::kJoinedKind) {
+    const Status joined = CheckJoinedRecord(key, value);
+    if (joined.code() == Code::kUnsupported) {
+      ++report_.foreign;
+    } else if (!joined.ok()) {
+      Problem(record.profile, std::string(joined.message()));
+    }
+    return;
+  }
   if (record.kind == RecordKind::kOther) {
     ++report_.foreign;
     return;

@@ -13,6 +13,7 @@
 #include "core/histogram_buckets.h"
 #include "series/block/block.h"
 #include "series/block/format.h"
+#include "series/block/joined.h"
 #include "series/query/part.h"
 #include "series/query/query.h"
 #include "series/sketch/quantile_sketch.h"
@@ -127,6 +128,36 @@ QueryPart PartOf(const QuerySpec& spec, const QueryGrid& grid) {
   return *EvaluatePart(spec, std::move(series), &grid);
 }
 
+// As fuzz_joined reads them: the length of the list, the list, the block.
+void SaveJoined(const fs::path& folder) {
+  for (const size_t count : {1, 3, 40}) {
+    std::vector<JoinedEntry> entries;
+    std::vector<std::string> blocks;
+    BlockEncoder encoder;
+    for (size_t node = 0; node < count; ++node) {
+      const std::vector<Nanos> times(1 + node % 2, 100 * kSecond - static_cast<Nanos>(node));
+      std::vector<double> values;
+      for (size_t i = 0; i < 5 * times.size(); ++i) values.push_back(static_cast<double>(i * node));
+      std::string& block = blocks.emplace_back();
+      if (!encoder.Encode(1, times, values.data(), 5, times.size(), block).ok()) return;
+      JoinedEntry& entry = entries.emplace_back();
+      entry.node = static_cast<uint32_t>(node);
+      entry.group = "os";
+      entry.first = 2;
+      entry.sequence = 3;
+      entry.samples = 90;
+    }
+    const std::vector<std::string_view> views(blocks.begin(), blocks.end());
+    const auto joined = JoinBlocks(std::move(entries), views, encoder);
+    if (!joined.ok()) return;
+    const std::string block(ReadJoined(*joined)->block);
+    const std::string list = joined->substr(0, joined->size() - block.size() - sizeof(uint32_t));
+    std::string bytes;
+    ByteWriter(bytes).Fixed(static_cast<uint16_t>(list.size()));
+    Save(folder / ("of_" + std::to_string(count)), bytes + list + block);
+  }
+}
+
 void SaveQueries(const fs::path& folder) {
   QuerySpec spec;
   spec.metric = "m";
@@ -212,6 +243,7 @@ int main(int argc, char** argv) {
   }
   const std::filesystem::path folder = argv[1];
   sonde::SaveBlocks(folder / "fuzz_block");
+  sonde::SaveJoined(folder / "fuzz_joined");
   sonde::SaveSchemas(folder / "fuzz_schema");
   sonde::SaveQueries(folder / "fuzz_query");
   sonde::SaveSketches(folder / "fuzz_sketch");

@@ -99,16 +99,18 @@ def earlier_sonded():
 class Step:
     """`own_archives`: nodes do not share a file system. `programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
     of sonde.conf. `clocks`: the daemons' wall clocks can be set. `gateways`: nodes come to the head
-    through others, as in a large step. `earlier`: ids of nodes whose daemons are of the release before."""
+    through others, as in a large step. `earlier`: ids of nodes whose daemons are of the release before.
+    `expected`: how many nodes daemons are told there will be."""
 
     number = 0
 
     def __init__(self, programs, network, directory, *, nodes, fanout=2, skews=None, seed=0, conf=(),
                  own_archives=False, level=1, period=PERIOD, clocks=False, gateways=False,
-                 earlier=()):
+                 earlier=(), expected=None):
         Step.number += 1
         self.name = f"{os.getpid()}{Step.number:04d}.0"
         self.size, self.fanout = nodes, fanout
+        self.expected = expected or nodes
         self.level, self.period = level, period
         self.program = programs.application
         self.earlier = {node: earlier_sonded() for node in earlier}  # id -> program
@@ -157,7 +159,7 @@ class Step:
         job, step = self.name.split(".")
         return {
             "role": role, "job": job, "step": step, "job_name": "net", "user": "root",
-            "uid": os.getuid(), "home": self.directory, "nodes": self.size, "job_nodes": self.size,
+            "uid": os.getuid(), "home": self.directory, "nodes": self.expected, "job_nodes": self.expected,
             "tasks": self.size, "level": self.level, "period": int(self.period * 1e9), "key": self.key,
             "config": self.conf, "archive": self.archive, "command": "app", "host": "head",
         } | self._hosts  # fmt: skip

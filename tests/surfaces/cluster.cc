@@ -340,6 +340,7 @@ class Cluster::Rep final : private head::RowPath::Owner {
   };
 
   void OnBlock(tree::BlockMessage) override {}
+  void OnJoinedBlocks(const JoinedBlocks&, std::string_view) override {}
   void OnMoments(const collect::Moments&) override {}
   void OnNewRow(const tree::TickMerger::Row& row, const std::vector<Series>&) override {
     witness_.OnRow(row.tick);

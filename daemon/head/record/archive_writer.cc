@@ -269,8 +269,8 @@ void ArchiveWriter::WriteNow(Batch& batch) {
     writes.reserve(batch.size());
     for (const Gathered& one : batch) {
       const Block& block = one.block;
-      writes.push_back(
-          {block.key, block.first, block.schema_id, block.schema.get(), *block.bytes, 0, Status()});
+      writes.push_back({block.key, block.first, block.schema_id, block.schema.get(), *block.bytes,
+                        0, Status(), block.joined});
     }
     live_->ReplaceBlocks(writes);
   }

@@ -65,9 +65,10 @@ class ArchiveWriter {
     uint64_t schema_id = 0;
     Schema::Ptr schema;
     std::shared_ptr<const std::string> bytes;
-    uint64_t limit = 0;  // of all blocks that were accepted
-    bool keep = false;   // nobody else has it: it is not refused for a disk that is full
-    bool hurry = false;  // its node, and so its tasks' end, waits for word of it
+    uint64_t limit = 0;   // of all blocks that were accepted
+    bool keep = false;    // nobody else has it: it is not refused for a disk that is full
+    bool hurry = false;   // its node, and so its tasks' end, waits for word of it
+    bool joined = false;  // `bytes` are joined blocks, and `key` means nothing
   };
   static constexpr Nanos kGather = 50 * kMillisecond;
   static constexpr Nanos kGatherInHurry = 2 * kMillisecond;

@@ -79,12 +79,77 @@ void BlockIntake::Forget(const BlockKey& last, uint64_t first) {
   refused_.erase(refused_.lower_bound(from), refused_.upper_bound(last));
 }
 
+bool BlockIntake::MayAsk(Waiting& waiting) {
+  const Nanos now = clock_.Monotonic();
+  if (waiting.asked != 0 && now - waiting.asked <= kAskAgain) return false;
+  waiting.asked = now;
+  return true;
+}
+
+// The first block's node is asked, and all blocks wait: its block comes twice then.
+void BlockIntake::AskOrWait(const JoinedBlocks& joined, std::string_view bytes) {
+  Waiting& waiting = waiting_[joined.info.schema_id];
+  if (MayAsk(waiting)) {
+    const JoinedEntry& first = joined.entries.front();
+    ack_({first.node, first.group, first.sequence, BlockAck::kUnknownSchema, true});
+  }
+  if (waiting_bytes_ + bytes.size() > kMaxWaiting) {
+    return AckAll(joined.entries, BlockAck::kRefused);
+  }
+  waiting_bytes_ += bytes.size();
+  waiting.joined.emplace_back(bytes);
+}
+
+void BlockIntake::AckAll(const std::vector<JoinedEntry>& entries, uint32_t result) {
+  for (const JoinedEntry& entry : entries) {
+    ack_({entry.node, entry.group, entry.sequence, result, true});
+  }
+}
+
+void BlockIntake::TakeJoined(const JoinedBlocks& joined, std::string_view bytes,
+                             ArchiveWriter& archive) {
+  const uint64_t id = joined.info.schema_id;
+  const auto known = columns_.find(id);
+  if (known == columns_.end()) return AskOrWait(joined, bytes);
+  if (known->second != joined.info.columns) {
+    log::Warning("joined blocks were dropped: their schema has another number of columns");
+    return;
+  }
+  ArchiveWriter::Block order;
+  order.schema_id = id;
+  order.bytes = std::make_shared<const std::string>(bytes);
+  order.limit = 2 * limit_;
+  order.hurry = true;
+  order.joined = true;
+  const auto refuse = [this](const std::vector<JoinedEntry>& entries, const Status& why) {
+    for (const JoinedEntry& entry : entries) {
+      Remember({entry.node, entry.group, entry.sequence}, why);
+    }
+    AckAll(entries, BlockAck::kRefused);
+  };
+  const Status queued = archive.PutBlock(
+      std::move(order), [this, entries = joined.entries, id, refuse](const Status& status) {
+        if (status.ok()) {
+          for (const JoinedEntry& entry : entries) {
+            Forget({entry.node, entry.group, entry.sequence}, entry.first);
+          }
+          return AckAll(entries, BlockAck::kStored);
+        }
+        if (status.code() != Code::kNotFound) return refuse(entries, status);
+        // The block that came with the schema could not be written.
+        columns_.erase(id);
+        AckAll(entries, BlockAck::kUnknownSchema);
+      });
+  if (!queued.ok()) return refuse(joined.entries, queued);
+  for (const JoinedEntry& entry : joined.entries) {
+    Count(entry.node, entry.stored, entry.samples, entry.reasons, entry.times.size());
+  }
+}
+
 // Of many that come with the same schema at the same time only one is asked for it.
 void BlockIntake::AskOrWait(tree::BlockMessage block, uint64_t schema) {
   Waiting& waiting = waiting_[schema];
-  const Nanos now = clock_.Monotonic();
-  if (waiting.asked == 0 || now - waiting.asked > kAskAgain) {
-    waiting.asked = now;
+  if (MayAsk(waiting)) {
     return ack_({block.node, block.group, block.sequence, BlockAck::kUnknownSchema, block.hurry});
   }
   if (waiting_bytes_ + block.bytes.size() > kMaxWaiting) return Refuse(block);
@@ -138,22 +203,31 @@ void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& ar
       });
   if (!queued.ok()) return refuse(ack, queued);
   columns_[id] = static_cast<uint32_t>(info->columns);
-  Count(block, *info);
-  auto waited = waiting_.extract(id);
+  Count(block.node, block.stored, block.samples, block.reasons, info->rows);
+  TakeWaiting(id, nodes, archive);
+}
+
+void BlockIntake::TakeWaiting(uint64_t schema, size_t nodes, ArchiveWriter& archive) {
+  auto waited = waiting_.extract(schema);
   if (waited.empty()) return;
   for (tree::BlockMessage& one : waited.mapped().blocks) {
     waiting_bytes_ -= one.bytes.size();
     Take(std::move(one), nodes, archive);
   }
+  for (const std::string& bytes : waited.mapped().joined) {
+    waiting_bytes_ -= bytes.size();
+    if (const auto joined = ReadJoined(bytes); joined.ok()) TakeJoined(*joined, bytes, archive);
+  }
 }
 
-void BlockIntake::Count(const tree::BlockMessage& block, const BlockInfo& info) {
-  if (nodes_.size() <= block.node) nodes_.resize(block.node + size_t{1});
-  NodeBlocks& node = nodes_[block.node];
-  node.stored = block.stored;
-  if (block.reasons == 0) return;
-  node.reasons |= block.reasons;
-  node.samples = std::max(node.samples, (block.samples + info.rows - 1) / info.rows);
+void BlockIntake::Count(uint32_t index, uint64_t stored, uint64_t samples, uint32_t reasons,
+                        size_t rows) {
+  if (nodes_.size() <= index) nodes_.resize(index + size_t{1});
+  NodeBlocks& node = nodes_[index];
+  node.stored = stored;
+  if (reasons == 0) return;
+  node.reasons |= reasons;
+  node.samples = std::max(node.samples, (samples + rows - 1) / rows);
 }
 
 std::vector<std::string> BlockIntake::Notes(const std::vector<NodeInfo>& nodes) const {

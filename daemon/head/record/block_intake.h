@@ -21,6 +21,7 @@
 #include "core/time.h"
 #include "daemon/head/record/archive_writer.h"
 #include "daemon/message/message.h"
+#include "series/block/joined.h"
 
 namespace sonde::head {
 
@@ -31,19 +32,32 @@ class BlockIntake {
   static constexpr uint64_t kRate = 4u << 20;
   static constexpr uint64_t kEndRate = 32u << 20;
 
+  // From so many nodes on the nodes below the head join the blocks of those that leave: a block of
+  // one row is more than a node's share then. Of steps with fewer nodes all releases read all that
+  // is stored.
+  static constexpr uint32_t kJoinFrom = 4096;
+
   using Ack = std::function<void(const tree::BlockAck& ack)>;
   // When a schema that was asked for has not come, another node is asked.
   static constexpr Nanos kAskAgain = 200 * kMillisecond;
 
   // `limit`: bytes of the profile.
-  BlockIntake(uint64_t limit, Ack ack, const Clock& clock = Clock::System())
-      : limit_(limit), ack_(std::move(ack)), clock_(clock) {}
+  // `join_from`: of so many nodes blocks may come joined.
+  BlockIntake(uint64_t limit, Ack ack, const Clock& clock = Clock::System(),
+              uint32_t join_from = kJoinFrom)
+      : limit_(limit), ack_(std::move(ack)), clock_(clock), join_from_(join_from) {}
 
   // Each of that many nodes. A quarter of the profile is left for the step's reduced series.
   tree::BlockBudget Budget(uint32_t nodes) const;
 
+  bool Joins(uint32_t nodes) const { return nodes >= join_from_; }
+
   // `nodes`: how many are known; a block of another is dropped.
   void Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& archive);
+
+  // All nodes in it are known; `bytes` are those that it was read from. They are stored as they
+  // are, also blocks among them that were stored before: a reader takes each time once.
+  void TakeJoined(const JoinedBlocks& joined, std::string_view bytes, ArchiveWriter& archive);
 
   // What the reader must know: which nodes' series were thinned, and why; what could not be stored.
   std::vector<std::string> Notes(const std::vector<NodeInfo>& nodes) const;
@@ -53,6 +67,7 @@ class BlockIntake {
   struct Waiting {
     Nanos asked = 0;
     std::vector<tree::BlockMessage> blocks;
+    std::vector<std::string> joined;
   };
   static constexpr size_t kMaxWaiting = 8u << 20;
   static constexpr size_t kMaxRefused = 100'000;
@@ -64,15 +79,20 @@ class BlockIntake {
   };
   Result<Schema::Ptr> SchemaOf(const tree::BlockMessage& block, const BlockInfo& info);
   void AskOrWait(tree::BlockMessage block, uint64_t schema);
+  void AskOrWait(const JoinedBlocks& joined, std::string_view bytes);
+  bool MayAsk(Waiting& waiting);
+  void AckAll(const std::vector<JoinedEntry>& entries, uint32_t result);
+  void TakeWaiting(uint64_t schema, size_t nodes, ArchiveWriter& archive);
   void Refuse(const tree::BlockMessage& block);
   // A refused block may come again, as it was or within one that stands for it.
   void Remember(const BlockKey& key, const Status& why);
   void Forget(const BlockKey& last, uint64_t first);
-  void Count(const tree::BlockMessage& block, const BlockInfo& info);
+  void Count(uint32_t node, uint64_t stored, uint64_t samples, uint32_t reasons, size_t rows);
 
   const uint64_t limit_;
   const Ack ack_;
   const Clock& clock_;
+  const uint32_t join_from_;
   std::unordered_map<uint64_t, uint32_t> columns_;  // of the schemas that the archive has
   std::unordered_map<uint64_t, Waiting> waiting_;   // by schema
   size_t waiting_bytes_ = 0;

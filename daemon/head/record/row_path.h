@@ -29,6 +29,7 @@
 #include "daemon/tree/children/children.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
+#include "series/block/joined.h"
 
 namespace sonde::head {
 
@@ -39,6 +40,7 @@ class RowPath final : private tree::Children::Owner {
    public:
     // A node's block, and what its application told, which take other ways.
     virtual void OnBlock(tree::BlockMessage block) = 0;
+    virtual void OnJoinedBlocks(const JoinedBlocks& joined, std::string_view bytes) = 0;
     virtual void OnMoments(const collect::Moments& moments) = 0;
     // A new row is in the record; its columns are `series`.
     virtual void OnNewRow(const tree::TickMerger::Row& row, const std::vector<Series>& series) = 0;
@@ -101,6 +103,9 @@ class RowPath final : private tree::Children::Owner {
   void Append(const tree::TickMerger::Row& row);
   bool HasCaughtUp() const;
   void OnBlock(tree::BlockMessage block) override { owner_.OnBlock(std::move(block)); }
+  void OnJoinedBlocks(const JoinedBlocks& joined, std::string_view bytes) override {
+    owner_.OnJoinedBlocks(joined, bytes);
+  }
   void OnMoments(collect::Moments moments) override { owner_.OnMoments(moments); }
   void OnRefused(tree::TickMerger::Fate fate, const tree::Frame& frame,
                  tree::TickMerger::Source source) override;

@@ -45,6 +45,14 @@ void BlockSender::PassOn(BlockMessage block) {
   relayed_.push_back(std::move(block));
 }
 
+void BlockSender::PassOn(const JoinedBlocks& joined, std::string_view bytes) {
+  if (joins_ == Joins::kNo) return PassOnApart(joined);
+  if (relayed_bytes_ + bytes.size() > kMaxRelayed && relayed_bytes_ > 0) return;
+  relayed_bytes_ += bytes.size();
+  relayed_hurry_ = true;
+  relayed_joined_.emplace_back(bytes);
+}
+
 void BlockSender::OnAck(const BlockAck& ack) {
   BlockShelf::Item* item = shelf_.Sent(ack.group, ack.sequence);
   switch (ack.result) {
@@ -88,7 +96,7 @@ void BlockSender::Finish(Nanos now, Nanos deadline) {
 }
 
 bool BlockSender::delivered() const {
-  return relayed_.empty() && (refused_ || shelf_.fresh_bytes() == 0);
+  return relayed_.empty() && relayed_joined_.empty() && (refused_ || shelf_.fresh_bytes() == 0);
 }
 
 BlockSender::Pressure BlockSender::pressure(Nanos now) const {
@@ -109,7 +117,7 @@ void BlockSender::Refill(Nanos now) {
 }
 
 bool BlockSender::LinkIsFull() {
-  const size_t turn = turn_bytes_ + out_.size();
+  const size_t turn = turn_bytes_ + out_.size() + joiner_.bytes();
   const size_t most = frames_follow_ ? kBeforeFrames : kLinkWindow;
   link_full_ = yields_ || link_->queued() >= kLinkBusy;
   return link_full_ || turn >= most;
@@ -148,13 +156,15 @@ Nanos BlockSender::MindPressure(Nanos now) {
 }
 
 void BlockSender::ChooseWhenToPassOn(Nanos now) {
-  if (relayed_.empty()) {
+  if (relayed_.empty() && relayed_joined_.empty()) {
     gather_until_ = 0;
     return;
   }
   if (gather_until_ == 0) gather_until_ = now + kGather;
-  if (relayed_hurry_) gather_until_ = std::min(gather_until_, now + kGatherInHurry);
-  if (frames_follow_ || finishing_) gather_until_ = now;
+  const Nanos hurry = joins_ != Joins::kNo ? kGatherToJoin : kGatherInHurry;
+  if (relayed_hurry_) gather_until_ = std::min(gather_until_, now + hurry);
+  // What is to be joined waits even at the end: alone it would be joined with nothing.
+  if (frames_follow_ || (finishing_ && joins_ == Joins::kNo)) gather_until_ = now;
 }
 
 Nanos BlockSender::RunAll(Nanos now) {
@@ -170,12 +180,28 @@ Nanos BlockSender::RunAll(Nanos now) {
 
 // kNever: all went.
 Nanos BlockSender::RunRelayed(Nanos now) {
-  while (!relayed_.empty()) {
+  while (!relayed_joined_.empty()) {
     if (LinkIsFull()) return now + kTurn;
-    Pass(relayed_.front());
-    relayed_bytes_ -= relayed_.front().bytes.size();
-    relayed_.pop_front();
+    const std::string joined = std::move(relayed_joined_.front());
+    relayed_joined_.pop_front();
+    relayed_bytes_ -= joined.size();
+    SendJoined(joined);
   }
+  while (!relayed_.empty()) {
+    if (LinkIsFull()) {
+      PassJoined();
+      return now + kTurn;
+    }
+    BlockMessage block = std::move(relayed_.front());
+    relayed_.pop_front();
+    relayed_bytes_ -= block.bytes.size();
+    if (joins_ != Joins::kNo && BlockJoiner::Takes(block)) {
+      joiner_.Add(std::move(block));
+    } else {
+      Pass(block);
+    }
+  }
+  PassJoined();
   gather_until_ = 0;
   relayed_hurry_ = false;
   return kNever;
@@ -225,6 +251,38 @@ void BlockSender::SendOwn(const BlockShelf::Next& next, Nanos now) {
 void BlockSender::Pass(const BlockMessage& block) {
   AppendTo(out_, block);
   if (out_.size() >= kMessage) SendOut();
+}
+
+// Where the way up has changed to one that does not take them, they go one by one.
+void BlockSender::SendJoined(const std::string& joined) {
+  if (joins_ == Joins::kNo) {
+    if (const auto blocks = ReadJoined(joined); blocks.ok()) PassOnApart(*blocks);
+    return;
+  }
+  if (frames_follow_) link_->ExpectMore();
+  Send(*link_, Type::kJoinedBlocks, joined);
+  turn_bytes_ += joined.size();
+}
+
+void BlockSender::PassOnApart(const JoinedBlocks& joined) {
+  const auto all = DecodeJoined(joined);
+  if (!all.ok()) return;
+  BlockEncoder encoder;
+  for (size_t i = 0; i < joined.entries.size(); ++i) {
+    const JoinedEntry& entry = joined.entries[i];
+    auto bytes = BlockOfEntry(joined, *all, i, encoder);
+    if (!bytes.ok()) continue;
+    PassOn({entry.node, entry.group, entry.sequence, entry.first, entry.samples, entry.reasons,
+            entry.stored, true, "", *std::move(bytes)});
+  }
+}
+
+void BlockSender::PassJoined() {
+  const bool below = joins_ == Joins::kForParent;
+  const BlockJoiner::Ready ready =
+      joiner_.Take(below ? BlockJoiner::kLeastBelow : BlockJoiner::kLeastBlocks);
+  for (const std::string& joined : ready.joined) SendJoined(joined);
+  for (const BlockMessage& block : ready.single) Pass(block);
 }
 
 // A link that takes nothing is being closed: own blocks go again over the next link, and children

@@ -26,7 +26,9 @@
 #include "core/time.h"
 #include "daemon/link/link.h"
 #include "daemon/message/message.h"
+#include "daemon/tree/blocks/block_joiner.h"
 #include "daemon/tree/blocks/block_shelf.h"
+#include "series/block/joined.h"
 #include "series/store/store.h"
 
 namespace sonde::tree {
@@ -49,6 +51,8 @@ class BlockSender {
   // each other.
   static constexpr Nanos kGather = 1500 * kMillisecond;
   static constexpr Nanos kGatherInHurry = 10 * kMillisecond;
+  // The same of those that are to be joined: the more of them, the less each takes.
+  static constexpr Nanos kGatherToJoin = 50 * kMillisecond;
   // A message has so many bytes, and one block more.
   static constexpr size_t kMessage = 32u << 10;
   // When the way up has been slow for so long, what waits is thinned; and again after so long, to
@@ -74,6 +78,9 @@ class BlockSender {
 
   // Takes this link from now on; nullptr: none for now.
   void Use(Link* link);
+  // The link leads to who takes joined blocks: the head, or a child of the head.
+  enum class Joins : uint8_t { kNo, kForHead, kForParent };
+  void SetJoins(Joins joins) { joins_ = joins; }
   // Whether frames are held back for want of room in the link: then no block takes it.
   void YieldToFrames(bool yields) { yields_ = yields; }
   // Blocks sent so far belong to an archive that is no more (its head died).
@@ -87,6 +94,8 @@ class BlockSender {
 
   void Add(const std::string& group, const SealedBlock& block) { shelf_.Add(group, block); }
   void PassOn(BlockMessage block);
+  // Of a child that has joined them.
+  void PassOn(const JoinedBlocks& joined, std::string_view bytes);
   // The archive stands still for a while, as the job does: nothing is thinned for it.
   void SetSuspended(bool suspended) { suspended_ = suspended; }
   // Of an own block.
@@ -113,6 +122,9 @@ class BlockSender {
   void ChooseWhenToPassOn(Nanos now);
   Nanos MindPressure(Nanos now);
   void Pass(const BlockMessage& block);
+  void PassJoined();
+  void SendJoined(const std::string& joined);
+  void PassOnApart(const JoinedBlocks& joined);
   void SendOut();
   Nanos RunRelayed(Nanos now);
   Nanos RunOwn(Nanos now);
@@ -128,7 +140,10 @@ class BlockSender {
   std::deque<BlockMessage> relayed_;
   size_t relayed_bytes_ = 0;
   bool relayed_hurry_ = false;  // one of them is
-  Nanos gather_until_ = 0;      // 0: nothing is relayed
+  Joins joins_ = Joins::kNo;
+  std::deque<std::string> relayed_joined_;
+  BlockJoiner joiner_;      // of a turn
+  Nanos gather_until_ = 0;  // 0: nothing is relayed
   bool frames_follow_ = false;
   std::string out_;  // the next message
   size_t turn_bytes_ = 0;

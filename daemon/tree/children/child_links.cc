@@ -50,6 +50,12 @@ void ChildLinks::OnProven(const Registration& who, std::unique_ptr<Link> link) {
            }});
   children_.Add(*raw, who.index);
   links_.emplace(raw, std::move(link));
+  if (join_) Send(*raw, Type::kJoinBlocks, "\1");
+}
+
+void ChildLinks::LetJoin() {
+  if (std::exchange(join_, true)) return;
+  for (const auto& [raw, link] : links_) Send(*raw, Type::kJoinBlocks, "\1");
 }
 
 void ChildLinks::OnMessage(Link& link, uint8_t type, std::string_view payload) {

@@ -52,6 +52,9 @@ class ChildLinks {
   // There is something to tell them: once what the loop has before it now is done, unless the last
   // pulse was only just.
   void PulseSoon();
+  bool empty() const { return links_.empty(); }
+  // They may join blocks from now on, and so may those that come: this node passes them on.
+  void LetJoin();
   // Closes this one, if it is one of them.
   void Drop(Link& link);
   // Closes them all, and listens no more; what is on its way over them is lost.
@@ -74,6 +77,7 @@ class ChildLinks {
   std::unordered_map<Link*, std::unique_ptr<Link>> links_;
   Loop::TimerId pulse_timer_ = 0;
   Nanos pulsed_ = 0;  // monotonic
+  bool join_ = false;
 };
 
 }  // namespace sonde::tree

@@ -40,6 +40,8 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
       return frames_.OnStreamEnd(child.sender, payload);
     case Type::kBlock:
       return OnBlockMessage(child, payload);
+    case Type::kJoinedBlocks:
+      return OnJoinedBlocks(child, payload);
     case Type::kMoments:
       return moments_.OnMessage(link, child.index, payload, [this](collect::Moments moments) {
         unknown_moments_ += std::erase_if(moments.annotations, [this](const Annotation& one) {
@@ -71,6 +73,21 @@ Status Children::OnBlockMessage(Child& child, std::string_view payload) {
   });
   FlushBlockAcks();  // what was answered at once
   return status;
+}
+
+Status Children::OnJoinedBlocks(Child& child, std::string_view payload) {
+  const auto joined = ReadJoined(payload);
+  // Of a later version: its nodes send their blocks again, one by one.
+  if (joined.status().code() == Code::kUnsupported) return {};
+  if (!joined.ok()) return joined.status();
+  for (const JoinedEntry& entry : joined->entries) {
+    if (entry.node < frames_.node_limit()) continue;
+    return {Code::kCorrupt, "blocks of a node that has never registered"};
+  }
+  for (const JoinedEntry& entry : joined->entries) block_routes_.OnBlock(entry.node, child.blocks);
+  owner_.OnJoinedBlocks(*joined, payload);
+  FlushBlockAcks();
+  return {};
 }
 
 std::vector<Link*> Children::Active() const {

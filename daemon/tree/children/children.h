@@ -26,6 +26,7 @@
 #include "daemon/tree/frame.h"
 #include "daemon/tree/query_fanout.h"
 #include "daemon/tree/tick_merger.h"
+#include "series/block/joined.h"
 #include "series/block/schema.h"
 
 namespace sonde::tree {
@@ -37,6 +38,8 @@ class Children {
    public:
     // A block on its way up.
     virtual void OnBlock(BlockMessage block) = 0;
+    // Joined blocks; `bytes` are theirs. A head asks for them, and its children.
+    virtual void OnJoinedBlocks(const JoinedBlocks& /*joined*/, std::string_view /*bytes*/) {}
     // Moments of the child and of those below it, each once.
     virtual void OnMoments(collect::Moments moments) = 0;
 
@@ -132,6 +135,7 @@ class Children {
   };
 
   Status OnBlockMessage(Child& child, std::string_view payload);
+  Status OnJoinedBlocks(Child& child, std::string_view payload);
 
   TickMerger& merger_;
   QueryFanout& queries_;

@@ -33,6 +33,8 @@ class Relay final : private Children::Owner {
    public:
     // A child's block, on its way up.
     virtual void OnBlock(BlockMessage block) = 0;
+    // Blocks that a child has joined, as this node asks those for that are right below it.
+    virtual void OnJoinedBlocks(const JoinedBlocks& /*joined*/, std::string_view /*bytes*/) {}
     // Frames of a tick are about to go up: what may go with them should.
     virtual void BeforeFrames() = 0;
     // A child's tick lies far ahead of the time: its clock may be wrong, or this node's.
@@ -77,6 +79,9 @@ class Relay final : private Children::Owner {
  private:
   void OnRow(const TickMerger::Row& row, bool late);
   void OnBlock(BlockMessage block) override { owner_.OnBlock(std::move(block)); }
+  void OnJoinedBlocks(const JoinedBlocks& joined, std::string_view bytes) override {
+    owner_.OnJoinedBlocks(joined, bytes);
+  }
   void OnMoments(collect::Moments moments) override { uplink_.AddMoments(std::move(moments)); }
   void OnRefused(TickMerger::Fate fate, const Frame& frame, TickMerger::Source source) override;
   void OnEnded(const FrameInfo& info, const Schema::Ptr& schema, std::span<const Reduced> values,

@@ -1,0 +1,81 @@
+#include "daemon/tree/blocks/block_joiner.h"
+
+#include <iterator>
+#include <utility>
+
+#include "core/log.h"
+#include "series/block/joined.h"
+
+namespace sonde::tree {
+namespace {
+
+JoinedEntry EntryOf(const BlockMessage& block) {
+  JoinedEntry entry;
+  entry.node = block.node;
+  entry.group = block.group;
+  entry.sequence = block.sequence;
+  entry.first = block.first;
+  entry.samples = block.samples;
+  entry.reasons = block.reasons;
+  entry.stored = block.stored;
+  return entry;
+}
+
+}  // namespace
+
+bool BlockJoiner::Takes(const BlockMessage& block) {
+  if (!block.hurry || !block.schema.empty() || block.first > block.sequence) return false;
+  const auto info = ReadBlockInfo(block.bytes);
+  return info.ok() && info->rows <= kMostRows;
+}
+
+void BlockJoiner::Add(BlockMessage block) {
+  const auto info = ReadBlockInfo(block.bytes);
+  bytes_ += block.bytes.size();
+  waiting_[info.ok() ? info->schema_id : 0].push_back(std::move(block));
+}
+
+BlockJoiner::Ready BlockJoiner::Take(size_t least) {
+  Ready ready;
+  if (waiting_.empty()) return ready;
+  constexpr size_t kTogether = kMostJoinedRows / kMostRows;
+  BlockEncoder encoder;
+  for (auto& [schema, all] : waiting_) {
+    std::vector<BlockMessage> some;
+    size_t rows = 0;
+    for (BlockMessage& block : all) {
+      const auto info = ReadBlockInfo(block.bytes);
+      const size_t more = info.ok() ? info->rows : kMostRows;
+      if (rows + more > kMostJoinedRows && some.size() >= kTogether) {
+        Join(std::exchange(some, {}), least, encoder, ready);
+        rows = 0;
+      }
+      rows += more;
+      some.push_back(std::move(block));
+    }
+    Join(std::move(some), least, encoder, ready);
+  }
+  waiting_.clear();
+  bytes_ = 0;
+  return ready;
+}
+
+// One that is damaged costs the others nothing: then all go as they came, and the head says no to
+// that one.
+void BlockJoiner::Join(std::vector<BlockMessage> blocks, size_t least, BlockEncoder& encoder,
+                       Ready& ready) {
+  if (blocks.size() >= least) {
+    std::vector<JoinedEntry> entries;
+    std::vector<std::string_view> bytes;
+    for (const BlockMessage& block : blocks) {
+      entries.push_back(EntryOf(block));
+      bytes.push_back(block.bytes);
+    }
+    auto joined = JoinBlocks(std::move(entries), bytes, encoder);
+    if (joined.ok()) return ready.joined.push_back(*std::move(joined));
+    log::Debug("blocks of {} nodes go one by one: {}", blocks.size(), joined.status().message());
+  }
+  std::move(blocks.begin(), blocks.end(), std::back_inserter(ready.single));
+}
+
+}  // namespace sonde::tree

@@ -1,0 +1,195 @@
+#include "profiles/records/joined_records.h"
+
+#include <map>
+#include <memory>
+
+#include "core/bytes.h"
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
+#include "profiles/records/keys.h"
+#include "profiles/records/profile_reader.h"
+#include "profiles/records/stored_bytes.h"
+
+namespace sonde {
+
+Result<JoinedRecord> JoinedRecord::Read(std::string at, std::string bytes) {
+  JoinedRecord record;
+  record.at_ = std::move(at);
+  record.bytes_ = std::make_unique<const std::string>(std::move(bytes));
+  auto joined = ReadJoined(*record.bytes_);
+  if (!joined.ok()) return joined.status();
+  record.joined_ = *std::move(joined);
+  return record;
+}
+
+BlockInfo JoinedRecord::InfoOf(size_t entry) const {
+  BlockInfo info = joined_.info;
+  const std::vector<Nanos>& times = joined_.entries[entry].times;
+  info.rows = times.size();
+  info.first = times.front();
+  info.last = times.back();
+  return info;
+}
+
+Status JoinedRecord::Decode() {
+  if (all_) return {};
+  auto all = DecodeJoined(joined_);
+  if (!all.ok()) return all.status();
+  all_ = *std::move(all);
+  return {};
+}
+
+Result<Block> JoinedRecord::Columns(size_t entry,
+                                    const std::vector<std::pair<size_t, size_t>>& columns) {
+  SONDE_RETURN_IF_ERROR(Decode());
+  const Block rows = RowsOfEntry(joined_, *all_, entry);
+  Block some;
+  some.schema_id = rows.schema_id;
+  some.times = rows.times;
+  for (const auto& [column, what] : columns) {
+    if (column >= rows.columns()) return Status(Code::kCorrupt, "joined blocks have fewer columns");
+    const auto values = rows.Column(column);
+    some.values.insert(some.values.end(), values.begin(), values.end());
+  }
+  return some;
+}
+
+Result<std::string> JoinedRecord::Bytes(size_t entry) {
+  SONDE_RETURN_IF_ERROR(Decode());
+  BlockEncoder encoder;
+  return BlockOfEntry(joined_, *all_, entry, encoder);
+}
+
+Status ForEachJoined(leveldb::DB& db, std::string_view profile,
+                     const std::function<Status(JoinedRecord& record)>& f,
+                     const std::function<void(const Status&)>& bad) {
+  const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
+  const std::string prefix = keys::Joined(profile);
+  for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
+    auto record = JoinedRecord::Read(it->key().ToString(), it->value().ToString());
+    if (record.ok()) {
+      SONDE_RETURN_IF_ERROR(f(*record));
+    } else {
+      bad(record.status());
+    }
+  }
+  const Status status = FromLevelDb(it->status(), "read joined blocks");
+  if (status.code() != Code::kCorrupt) return status;
+  bad(status);
+  return {};
+}
+
+std::string JoinedPlace(std::string_view at, size_t entry) {
+  std::string place(at);
+  ByteWriter(place).Fixed(static_cast<uint32_t>(entry));
+  return place;
+}
+
+bool IsJoinedPlace(std::string_view place) {
+  return !place.empty() && place[0] == keys::kJoinedKind;
+}
+
+Result<std::string> ReadJoinedPlace(leveldb::DB& db, std::string_view place) {
+  const size_t size = place.size() - sizeof(uint32_t);
+  const auto entry = ByteReader(place.substr(size)).Fixed<uint32_t>();
+  std::string bytes;
+  const leveldb::Status read = db.Get(CheckedRead(), AsSlice(place.substr(0, size)), &bytes);
+  if (!read.ok()) return FromLevelDb(read, "read joined blocks");
+  auto record = JoinedRecord::Read(std::string(place.substr(0, size)), std::move(bytes));
+  if (!record.ok()) return record.status();
+  if (entry >= record->entries().size()) return Status(Code::kCorrupt, "joined blocks are fewer");
+  return record->Bytes(entry);
+}
+
+Result<Schema::Ptr> ReadJoinedSchema(leveldb::DB& db, std::string_view profile, uint64_t id) {
+  std::string bytes;
+  const leveldb::Status read = db.Get(CheckedRead(), keys::JoinedSchema(profile, id), &bytes);
+  if (!read.ok()) return FromLevelDb(read, "read a schema of joined blocks");
+  auto schema = Schema::Decode(bytes);
+  if (schema.ok() && (*schema)->id() != id) return Status(Code::kCorrupt, "wrong schema");
+  return schema;
+}
+
+std::string ProfileReader::PlaceOf(const Stored& stored) const {
+  return stored.joined != nullptr ? JoinedPlace(stored.joined->at(), stored.entry)
+                                  : keys::Block(key_, stored.key);
+}
+
+Result<std::string> ProfileReader::ReadAt(const std::string& at) const {
+  if (IsJoinedPlace(at)) return ReadJoinedPlace(db_, at);
+  std::string bytes;
+  const leveldb::Status read = db_.Get(CheckedRead(), at, &bytes);
+  if (!read.ok()) return FromLevelDb(read, "read a block");
+  return bytes;
+}
+
+Status ProfileReader::ForEachOfJoined(ReadTally& tally, const std::function<void(const Stored&)>& f,
+                                      Nanos first, Nanos last) const {
+  std::map<uint64_t, Result<Schema::Ptr>> schemas;
+  const auto unreadable = [&](const Status& status) {
+    ++tally.unreadable;
+    if (status.code() == Code::kUnsupported) tally.unsupported = status;
+    if (tally.first_error.empty()) tally.first_error = status.message();
+  };
+  return ForEachJoined(
+      db_, key_,
+      [&](JoinedRecord& record) {
+        const uint64_t id = record.info().schema_id;
+        auto schema = schemas.find(id);
+        if (schema == schemas.end()) {
+          schema = schemas.emplace(id, ReadJoinedSchema(db_, key_, id)).first;
+        }
+        Status fits = schema->second.status();
+        if (fits.ok() && (*schema->second)->size() != record.info().columns) {
+          fits = Status(Code::kCorrupt, "joined blocks do not fit their schema");
+        }
+        tally.blocks += record.entries().size();
+        tally.bytes += record.size();
+        if (!fits.ok()) {
+          unreadable(fits);
+          return Status();
+        }
+        for (size_t i = 0; i < record.entries().size(); ++i) {
+          const JoinedEntry& entry = record.entries()[i];
+          const BlockInfo info = record.InfoOf(i);
+          if (info.last < first || info.first > last) continue;
+          f({{entry.node, entry.group, entry.sequence}, info, *schema->second, {}, &record, i});
+        }
+        return Status();
+      },
+      unreadable);
+}
+
+Result<uint64_t> AddJoined(leveldb::DB& db, std::string_view profile, uint64_t schema_id,
+                           bool with_schema, std::string_view bytes, leveldb::WriteBatch& batch) {
+  uint64_t added = bytes.size();
+  if (with_schema) {
+    std::string schema;
+    const leveldb::Status read = db.Get(CheckedRead(), keys::Schema(schema_id), &schema);
+    if (!read.ok()) return FromLevelDb(read, "read the schema of joined blocks");
+    batch.Put(keys::JoinedSchema(profile, schema_id), schema);
+    added += BytesInDb(schema);
+  }
+  batch.Put(keys::Joined(profile, bytes), AsSlice(bytes));
+  return added;
+}
+
+Status CheckJoinedRecord(std::string_view key, std::string_view value) {
+  const auto other = keys::ParseOther(key);
+  if (!other || other->rest.empty())
+    return {Code::kCorrupt, "a record of joined blocks has no name"};
+  if (other->rest[0] == 's') {
+    const auto schema = Schema::Decode(value);
+    if (!schema.ok()) return schema.status();
+    if (keys::JoinedSchema(other->profile, (*schema)->id()) == key) return {};
+    return {Code::kCorrupt, "a schema of joined blocks has another's name"};
+  }
+  const auto joined = ReadJoined(value);
+  if (!joined.ok()) return joined.status();
+  if (keys::Joined(other->profile, value) != key) {
+    return {Code::kCorrupt, "joined blocks have others' name"};
+  }
+  return DecodeJoined(*joined).status();
+}
+
+}  // namespace sonde

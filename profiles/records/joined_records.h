@@ -1,0 +1,74 @@
+// The joined blocks of a profile (series/block/joined.h): records of many nodes' blocks.
+//
+// Thread safety: none; the database must outlive it.
+#pragma once
+
+#include <leveldb/db.h>
+#include <leveldb/write_batch.h>
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "core/status.h"
+#include "series/block/block.h"
+#include "series/block/joined.h"
+#include "series/block/schema.h"
+
+namespace sonde {
+
+// One record, which is decoded when the first block of it is asked for.
+class JoinedRecord {
+ public:
+  static Result<JoinedRecord> Read(std::string at, std::string bytes);
+  JoinedRecord(JoinedRecord&&) = default;
+  JoinedRecord& operator=(JoinedRecord&&) = default;
+
+  const std::string& at() const { return at_; }
+  size_t size() const { return bytes_->size(); }
+  const BlockInfo& info() const { return joined_.info; }  // its times mean nothing
+  const std::vector<JoinedEntry>& entries() const { return joined_.entries; }
+  BlockInfo InfoOf(size_t entry) const;
+  // These columns of the entry's rows, each with whatever.
+  Result<Block> Columns(size_t entry, const std::vector<std::pair<size_t, size_t>>& columns);
+  // The entry as a block of its own.
+  Result<std::string> Bytes(size_t entry);
+
+ private:
+  JoinedRecord() = default;
+  Status Decode();
+
+  std::string at_;
+  std::unique_ptr<const std::string> bytes_;  // stays where it is
+  JoinedBlocks joined_;
+  std::optional<Block> all_;
+};
+
+// Calls `f` for each of a profile's, until it fails; `bad` hears of each that is damaged.
+Status ForEachJoined(leveldb::DB& db, std::string_view profile,
+                     const std::function<Status(JoinedRecord& record)>& f,
+                     const std::function<void(const Status&)>& bad);
+
+// A place of one block among others: the record's key, and which block of it.
+std::string JoinedPlace(std::string_view at, size_t entry);
+bool IsJoinedPlace(std::string_view place);
+// The block there, as one of its own.
+Result<std::string> ReadJoinedPlace(leveldb::DB& db, std::string_view place);
+
+// The schema of a profile's joined blocks.
+Result<Schema::Ptr> ReadJoinedSchema(leveldb::DB& db, std::string_view profile, uint64_t id);
+
+// Adds joined blocks to a batch, and their schema as `db` has it, which must: the profile has one
+// of its own, as a release that does not know joined blocks may delete those that no other block
+// needs. How many bytes these are.
+Result<uint64_t> AddJoined(leveldb::DB& db, std::string_view profile, uint64_t schema_id,
+                           bool with_schema, std::string_view bytes, leveldb::WriteBatch& batch);
+
+// Of a record of the kind keys::kJoinedKind, whether it is what it should be.
+Status CheckJoinedRecord(std::string_view key, std::string_view value);
+
+}  // namespace sonde
