@@ -226,7 +226,7 @@ void Head::Greet(uint32_t node, tree::Link& control) {
        Encode(tree::Welcome{node, config_.fanout, static_cast<uint64_t>(clock_.Now()),
                             static_cast<uint64_t>(record_.Job()->start), number_}));
   Send(control, Type::kBudget, Encode(intake_.Budget(nodes_.expected())));
-  if (!launch_.acting) Send(control, Type::kGateway, "");
+  if (!launch_.acting && control.sealed()) Send(control, Type::kGateway, "");
   if (intake_.Joins(nodes_.expected())) Send(control, Type::kJoinBlocks, "\1");
   if (counters_paused_) Send(control, Type::kCounters, "\1");
   if (const std::string needs = alarms_->OnNode(node); !needs.empty()) {
