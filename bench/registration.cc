@@ -26,6 +26,7 @@
 #include "daemon/link/via_links.h"
 #include "daemon/loop.h"
 #include "daemon/node/links/head_link.h"
+#include "daemon/own_cost.h"
 #include "tests/unit/temp_dir.h"
 
 namespace sonde {
@@ -126,6 +127,7 @@ void Measure(const char* kind, uint32_t nodes, uint32_t gateways) {
   config.http = "off";
   head::Head head(loop, clock, launch, config, [&](const std::string& /*report*/) { loop.Stop(); });
   if (const Status started = head.Start(*std::move(socket)); !started.ok()) Die(started.message());
+  const double memory = OwnPrivateBytes();
   const Nanos begin = Clock::System().Monotonic();
   const double cpu = growth::CpuMicroseconds();
   const pid_t pid = fork();
@@ -136,15 +138,16 @@ void Measure(const char* kind, uint32_t nodes, uint32_t gateways) {
   loop.Run();
   const double cost = (growth::CpuMicroseconds() - cpu) / nodes;
   const double took = static_cast<double>(Clock::System().Monotonic() - begin) / 1e6;
+  const double kept = (OwnPrivateBytes() - memory) / nodes;
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
   loop.Unwatch(ends[0]);
   close(ends[0]);
   close(ends[1]);
   fmt::print(
-      "figure {}_{} {:.3f} us\nfigure {}_all_{} {:.0f} ms\nfigure {}_connections_{} {} "
-      "connections\n",
-      kind, nodes, cost, kind, nodes, took, kind, nodes, gateways);
+      "figure {0}_{1} {2:.3f} us\nfigure {0}_all_{1} {3:.0f} ms\nfigure {0}_connections_{1} {4} "
+      "connections\nfigure {0}_memory_{1} {5:.0f} bytes\n",
+      kind, nodes, cost, took, gateways, kept);
   std::fflush(stdout);
 }
 

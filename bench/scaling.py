@@ -3,6 +3,7 @@
 
 """Environment: NODES ("1024 10000 100000"), PLOT (a file for the plot as SVG)."""
 
+import math
 import os
 import pathlib
 import statistics
@@ -38,11 +39,24 @@ def tell_ticks(nodes):
         figure(f"{level}_bytes", size, "bytes_per_tick", 0)
         figure(f"{level}_links", links, "1", 0)
     figure(f"{name}.head_memory", (c.HEAD_MEMORY + nodes * c.HEAD_MEMORY_PER_NODE) / c.MB, "MB", 0)
-    figure(f"{name}.registration", nodes * c.REGISTER, "s_of_the_head", 2)
+    tell_registration(nodes)
     # Until nodes have parents all send to the head.
     flat = nodes * c.TAKE_LEAF_FRAME + c.HEAD_ROW
     figure(f"{name}.first_ticks", 1e3 * flat, "ms_of_the_head_per_tick", 1)
     return ticks.latency
+
+
+def tell_registration(nodes):
+    """All daemons begin in the same moment; each gateway proves the key to the head, then takes its
+    nodes."""
+    name = f"scaling.{nodes}"
+    gateways = nodes if nodes <= c.DIRECT_NODES else math.ceil(math.sqrt(nodes))
+    each = c.HEAD_DIRECT_NODE if gateways == nodes else c.HEAD_GATEWAY_NODE
+    head = nodes * each
+    behind = math.ceil((nodes - gateways) / gateways)
+    figure(f"{name}.connections", gateways + min(nodes, c.FANOUT), "1", 0)
+    figure(f"{name}.registration", head, "s_of_the_head", 2)
+    figure(f"{name}.registered", head + 4 * c.LATENCY + behind * c.REGISTER, "s", 2)
 
 
 def tell_end(nodes):

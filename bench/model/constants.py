@@ -40,8 +40,12 @@ JOIN_BLOCK = 31 * US
 # acknowledgement.
 PASS_BLOCK = 12 * US
 # scripts/bench tree, 1024 daemons, `head_cpu_until_up`: a connection, handshake, registration,
-# schema; taken for the handshake with any parent, too.
+# schema; taken for the handshake with any parent or gateway, too.
 REGISTER = 200 * US
+# scripts/bench registration: of the head, for a node of 10,000 that comes by itself, and of 100,000
+# that come through gateways; with all that the system does for the connection.
+HEAD_DIRECT_NODE = 66 * US
+HEAD_GATEWAY_NODE = 18 * US
 # scripts/bench links, `socket.cpu_per_4k_message`: any small message.
 SMALL_MESSAGE = 4 * US
 
@@ -71,6 +75,7 @@ HEAD_MEMORY_PER_NODE = 6.7 * KB
 # --- Decided: the tree's own rules --------------------------------------------------------------
 
 FANOUT = 16
+DIRECT_NODES = 1024  # sonde.conf, direct_nodes: steps of more have gateways
 PERIOD = 1.0
 MERGE_WINDOW = 0.25  # Relay: how long an inner node waits for a child's part
 HEAD_WINDOW = 2.0  # RowPath::MergeWindow

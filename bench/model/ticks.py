@@ -99,13 +99,14 @@ class Ticks:
         self.complete += self.got[tick] == self.tree.nodes
 
     def loads(self):
-        """For each level: daemons, CPU seconds and bytes in of one a tick, links of one."""
+        """For each level: daemons, CPU seconds and bytes in of one a tick, links of one; of the head without
+        those of nodes that come to it."""
         rows = []
         for depth, daemons in sorted(self.tree.levels().items()):
             number = len(daemons) * self.count
             cpu = sum(d.loop.busy for d in daemons) / number
             size = sum(d.bytes_in for d in daemons) / number
-            links = max(d.children for d in daemons) + (self.tree.nodes if depth == 0 else 2)
+            links = max(d.children for d in daemons) + (0 if depth == 0 else 2)
             rows.append((depth, len(daemons), cpu, size, links))
         return rows
 

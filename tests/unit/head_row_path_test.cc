@@ -24,6 +24,7 @@ Nanos At(int tick) { return kBegin + tick * kSecond; }
 class NobodyAsks final : public RowPath::Owner {
  public:
   void OnBlock(tree::BlockMessage /*block*/) override {}
+  void OnJoinedBlocks(const JoinedBlocks& /*joined*/, std::string_view /*bytes*/) override {}
   void OnMoments(const collect::Moments& /*moments*/) override {}
   void OnNewRow(const tree::TickMerger::Row& /*row*/,
                 const std::vector<Series>& /*series*/) override {}
