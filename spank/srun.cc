@@ -127,13 +127,13 @@ void WithoutReport(std::vector<std::string>& environment) {
   environment.emplace_back("SONDE_REPORT=off");
 }
 
-// What else it says is kept for the end (SrunExit).
+// What it says in place of that is kept for the end (SrunExit).
 void AwaitFirstWord(SrunContext& srun) {
   const launch::Deadline deadline(kFirstWord);
   std::string packet;
-  if (srun.head.lifeline.Receive(packet, deadline) == launch::Lifeline::Event::kPacket) {
-    srun.words.Take(packet);
-  }
+  if (srun.head.lifeline.Receive(packet, deadline) != launch::Lifeline::Event::kPacket) return;
+  srun.words.Take(packet);
+  if (packet[0] == launch::kReport) srun.early_report = std::move(packet);
 }
 
 // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
@@ -263,6 +263,12 @@ void SrunExit(Context& context) {
   std::string packet;
   bool heard = !context.config.report;  // without a report there is nothing to hear
   bool read = true;                     // what was heard, by the user
+  const auto hear = [&](std::string_view report) {
+    heard = true;
+    // After a gap the rest would only mislead.
+    read = read && (!context.config.report || WriteToUser(report.substr(1), deadline));
+  };
+  if (!context.srun.early_report.empty()) hear(context.srun.early_report);
   // A head that sends all the while has not finished either; but what had come in time is taken.
   for (int late = 0; late < kMostLate; late += deadline.LeftMs() == 0 ? 1 : 0) {
     switch (lifeline.Receive(packet, deadline)) {
@@ -275,11 +281,7 @@ void SrunExit(Context& context) {
         break;
     }
     words.Take(packet);
-    if (packet[0] != launch::kReport) continue;
-    heard = true;
-    // After a gap the rest would only mislead.
-    read = read &&
-           (!context.config.report || WriteToUser(std::string_view(packet).substr(1), deadline));
+    if (packet[0] == launch::kReport) hear(packet);
   }
   TellUnfinished(context, read);
 }
