@@ -226,7 +226,7 @@ void Head::Greet(uint32_t node, tree::Link& control) {
        Encode(tree::Welcome{node, config_.fanout, static_cast<uint64_t>(clock_.Now()),
                             static_cast<uint64_t>(record_.Job()->start), number_}));
   Send(control, Type::kBudget, Encode(intake_.Budget(nodes_.expected())));
-  if (!launch_.acting && control.sealed()) Send(control, Type::kGateway, "");
+  if (nodes_.MayBeGateway(control)) Send(control, Type::kGateway, "");
   if (intake_.Joins(nodes_.expected())) Send(control, Type::kJoinBlocks, "\1");
   if (counters_paused_) Send(control, Type::kCounters, "\1");
   if (const std::string needs = alarms_->OnNode(node); !needs.empty()) {
@@ -266,7 +266,11 @@ void Head::OnGone(uint32_t node) {
 }
 
 void Head::OnStanding(const tree::Place& place, bool away) {
-  if (!away) return rivals_.Forget(place.index);
+  if (!away) {
+    rivals_.Forget(place.index);
+    if (rivals_.empty()) out_of_reach_ = 0;
+    return;
+  }
   if (out_of_reach_ == 0) out_of_reach_ = clock_.Now();
   rows_.SetNotAlone();
   rivals_.Watch(place);

@@ -85,7 +85,7 @@ void Head::YieldTo(const tree::Place& acting) {
   if (host.empty()) host = acting.host;
   const std::string now = FormatTime(clock_.Now());
   log::Warning("{} acts as head: this one leaves the step to it", host);
-  if (out_of_reach_ == 0) {
+  if (launch_.acting || out_of_reach_ == 0) {
     AddNote(
         fmt::format("{} two nodes had gone on as acting heads, and the one on {} left it to the "
                     "one on {} at {}",

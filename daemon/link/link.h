@@ -73,6 +73,8 @@ class Link {
   // Nobody between its ends can read or change what it carries; so its peer speaks version 7 of the
   // protocol, or a later one.
   virtual bool sealed() const { return false; }
+  // Nobody of the step passes on what it carries (daemon/link/via_links.h).
+  virtual bool direct() const { return true; }
 
   virtual uint64_t bytes_sent() const { return bytes_sent_; }
   virtual uint64_t bytes_received() const { return bytes_received_; }

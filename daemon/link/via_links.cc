@@ -98,6 +98,7 @@ class ViaLinks::Channel final : public Link {
 
   // The node has proved the key to the gateway, which seals.
   bool sealed() const override { return sealed_; }
+  bool direct() const override { return false; }
 
   void Take(uint8_t type, std::string_view payload) {
     if (payload.size() + 1 > max_message_) {

@@ -20,6 +20,7 @@
 
 #include "core/log.h"
 #include "profiles/disk/archive_dir.h"
+#include "profiles/disk/delete_range.h"
 #include "profiles/disk/file_lock.h"
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/disk/writable_db.h"
@@ -251,24 +252,19 @@ Status LiveArchive::Rep::TryWrite(leveldb::WriteBatch& batch) {
 // is read.
 Status LiveArchive::Rep::DeleteBlocks(const BlockKey& last, uint64_t first,
                                       leveldb::WriteBatch& batch, uint64_t& bytes) {
-  bytes = 0;
   uint64_t& newest = sequences[{last.node, last.group}];
   const bool is_new = first > newest;
   newest = std::max(newest, last.sequence);
   if (is_new) return {};
   if (!db) return {Code::kInvalid, "write to " + paths.dir + ": the profile is finished"};
-  leveldb::WriteBatch deletes;
   BlockKey at = last;
   at.sequence = first;
-  const std::string end = keys::Block(key, last);
-  const std::unique_ptr<leveldb::Iterator> it(db->NewIterator(CheckedScan()));
-  for (it->Seek(keys::Block(key, at)); it->Valid() && it->key().compare(end) <= 0; it->Next()) {
-    bytes += it->value().size();
-    deletes.Delete(it->key());
-  }
-  // All or none: the data of a deleted block would not come again.
-  if (it->status().ok()) batch.Append(deletes);
-  return FromLevelDb(it->status(), "read " + paths.blocks());
+  // The data of a deleted block would not come again.
+  const auto deleted =
+      DeleteRange(*db, keys::Block(key, at), keys::Block(key, last), paths.blocks(), batch);
+  if (!deleted.ok()) return deleted.status();
+  bytes += *deleted;
+  return {};
 }
 
 Status LiveArchive::Rep::Put(const std::string& at, std::string_view value) {
@@ -289,17 +285,6 @@ Status LiveArchive::Rep::PutFile(std::string (LivePaths::*path)() const, std::st
 
 LiveArchive::LiveArchive(const std::string& archive) : rep_(std::make_unique<Rep>(archive)) {}
 LiveArchive::~LiveArchive() = default;
-
-Result<std::unique_ptr<LiveArchive>> LiveArchive::Create(const std::string& archive,
-                                                         const JobDescription& job) {
-  return Open(archive, job, PartId::Make(false));
-}
-
-Result<std::unique_ptr<LiveArchive>> LiveArchive::Continue(const std::string& archive,
-                                                           const JobDescription& job,
-                                                           std::string_view node) {
-  return Open(archive, job, PartId::Make(true, node));
-}
 
 Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archive,
                                                        const JobDescription& job,
@@ -357,6 +342,7 @@ Status LiveArchive::Rep::Prepare(BlockWrite& write, Batch& into) {
   if (new_schema && write.schema == nullptr) {
     return {Code::kNotFound, "archive a block: its schema is not stored"};
   }
+  write.replaced = 0;
   SONDE_RETURN_IF_ERROR(DeleteBlocks(write.key, write.first, into.batch, write.replaced));
   if (new_schema) {
     into.batch.Put(keys::Schema(write.schema_id), write.schema->encoded());
@@ -373,10 +359,23 @@ Status LiveArchive::Rep::PrepareJoined(const BlockWrite& write, Batch& into) {
   if (!schemas.contains(write.schema_id) || !db) {
     return {Code::kNotFound, "archive joined blocks: their schema is not stored"};
   }
-  const bool is_new = joined_schemas.insert(write.schema_id).second;
-  const auto bytes = AddJoined(*db, key, write.schema_id, is_new, write.block, into.batch);
-  into.bytes += bytes.ok() ? *bytes : 0;
-  return bytes.status();
+  const auto joined = ReadJoined(write.block);
+  if (!joined.ok()) return joined.status();
+  const bool is_new = !joined_schemas.contains(write.schema_id);
+  leveldb::WriteBatch batch;  // all or nothing
+  const auto bytes = AddJoined(*db, key, write.schema_id, is_new, write.block, batch);
+  if (!bytes.ok()) return bytes.status();
+  // Thinned blocks stand for finer ones that are stored.
+  uint64_t replaced = 0;
+  for (const JoinedEntry& entry : joined->entries) {
+    SONDE_RETURN_IF_ERROR(
+        DeleteBlocks({entry.node, entry.group, entry.sequence}, entry.first, batch, replaced));
+  }
+  joined_schemas.insert(write.schema_id);
+  into.batch.Append(batch);
+  into.bytes += *bytes;
+  into.replaced += replaced;
+  return {};
 }
 
 // Until a block needs what the same batch has, and the database not yet: it replaces a block, or is

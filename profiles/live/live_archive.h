@@ -13,18 +13,19 @@
 #include "core/job.h"
 #include "core/status.h"
 #include "profiles/model/block_key.h"
+#include "profiles/model/parts.h"
 #include "profiles/model/profile.h"
 #include "series/block/schema.h"
 
 namespace sonde {
 
-struct PartId;
-
 class LiveArchive {
  public:
   // Makes the directories as needed. Fails clearly if the archive is read-only, full or not ours.
   static Result<std::unique_ptr<LiveArchive>> Create(const std::string& archive,
-                                                     const JobDescription& job);
+                                                     const JobDescription& job) {
+    return Open(archive, job, PartId::Make(false));
+  }
   // The part of an acting head, which goes on after the step's head was killed. `job` is the head's
   // own description, as the acting head last received it: cluster, job, step and start make this a
   // part of that profile, and the nodes' indices mean the same. The acting head uses it as the head
@@ -35,7 +36,9 @@ class LiveArchive {
   // `node`: the acting head's, as Slurm names it; "": this machine's name.
   static Result<std::unique_ptr<LiveArchive>> Continue(const std::string& archive,
                                                        const JobDescription& job,
-                                                       std::string_view node = {});
+                                                       std::string_view node = {}) {
+    return Open(archive, job, PartId::Make(true, node));
+  }
   ~LiveArchive();
 
   // Each returns when the data is with the operating system (it survives a kill of this process);
@@ -55,7 +58,7 @@ class LiveArchive {
     uint64_t replaced = 0;
     Status status;
     // `block` is joined blocks (series/block/joined.h) of the schema, and `key` and `first` mean
-    // nothing. They replace none.
+    // nothing. They replace the blocks that theirs stand for.
     bool joined = false;
   };
   void ReplaceBlocks(std::span<BlockWrite> writes);

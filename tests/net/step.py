@@ -148,7 +148,7 @@ class Step:
             for i in range(nodes)
         ]
         # Names that nobody can resolve lead nowhere.
-        self._hosts = {"hosts": ",".join(node.host for node in self.nodes)} if gateways else {}
+        self._hosts = {"hosts": ",".join(node.host for node in self.nodes), "protocol": 7} if gateways else {}
         self.wires = network.wires
         self.wires.reset(seed)
         self._by_index = []

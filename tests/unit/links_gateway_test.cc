@@ -38,6 +38,7 @@ StepKey GatewayKey(unsigned char fill = 1) {
 LaunchMessage LaunchOf(uint32_t node, uint32_t nodes) {
   LaunchMessage launch;
   launch.node_id = node;
+  launch.protocol = tree::kSealingVersion;
   launch.job.expected_nodes = nodes;
   launch.hosts = "n[0-" + std::to_string(nodes - 1) + "]";
   launch.host = "n" + std::to_string(node);
@@ -86,6 +87,9 @@ TEST(GatewayPlans, WhoCannotKnowComesToTheHead) {
   launch.hosts = "n[1,0,2-4]";
   EXPECT_TRUE(direct(launch));
   launch = LaunchOf(4, 5);
+  launch.protocol = 0;  // perhaps a head of the release before
+  EXPECT_TRUE(direct(launch));
+  launch.protocol = tree::kSealingVersion;
   launch.job.het_job = "77";
   EXPECT_TRUE(direct(launch));
 }
@@ -358,6 +362,47 @@ TEST_F(GatewayWays, WhoLeavesIsGoneForTheHead) {
   node.reset();
   ASSERT_TRUE(tree::RunUntil(loop_, [&] { return ends_[0]->closed == 1; }));
   EXPECT_EQ(porter.left, 1);
+}
+
+// A connection to the head that takes nothing while it is full.
+class NarrowLink final : public tree::Link {
+ public:
+  Status Send(uint8_t type, std::string_view payload) override {
+    if (full) return {Code::kLimit, "full"};
+    sent.push_back({type, std::string(payload)});
+    return {};
+  }
+  void CloseWhenSent() override {}
+  size_t queued() const override { return 0; }
+  void SetMaxMessage(size_t) override {}
+  std::string peer() const override { return "head"; }
+  bool full = true;
+  std::vector<tree::Message> sent;
+};
+
+TEST_F(GatewayWays, WhatTheHeadDoesNotTakeNowCostsNobodyElse) {
+  Porter porter(*this, 3);
+  NarrowLink narrow;
+  ASSERT_TRUE(porter.gateway.Open(narrow, "127.0.0.1", porter.ports).ok());
+  auto node = std::make_unique<HeadLink>(loop_, GatewayKey(), *this);
+  Connect(*node, {porter.Doors(3)});
+  // It tries again, and is the first that the head hears of.
+  loop_.After(2 * HeadLink::kGatewayPause, [&] { narrow.full = false; });
+  ASSERT_TRUE(tree::RunUntil(loop_, [&] { return porter.gateway.connections() == 1; }));
+  ASSERT_THAT(narrow.sent, SizeIs(1));
+  tree::ViaOpen open;
+  ASSERT_TRUE(Decode(narrow.sent[0].payload, open).ok());
+  EXPECT_EQ(open.channel, 0u);
+  // Its end is told as soon as the head takes something.
+  narrow.full = true;
+  node.reset();
+  ASSERT_TRUE(tree::RunUntil(loop_, [&] { return porter.gateway.connections() == 0; }));
+  EXPECT_THAT(narrow.sent, SizeIs(1));
+  narrow.full = false;
+  porter.gateway.OnHeadMessage(Type::kVia, tree::EncodeVia({0, 1, ""}));
+  ASSERT_THAT(narrow.sent, SizeIs(2));
+  EXPECT_EQ(narrow.sent[1].type, static_cast<uint8_t>(Type::kViaClose));
+  porter.gateway.OnHeadLost();
 }
 
 }  // namespace

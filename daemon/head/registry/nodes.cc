@@ -253,9 +253,13 @@ void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
   owner_.CheckNodesDone();
 }
 
-// An acting head has told nobody to be a gateway: nodes come to it by themselves.
+bool Nodes::MayBeGateway(const tree::Link& control) const {
+  return !acting_ && control.sealed() && control.direct();
+}
+
+// Who has not been told that it may be a gateway is none.
 void Nodes::OnVia(uint32_t index, Type type, std::string_view payload) {
-  if (acting_) return;
+  if (!MayBeGateway(*nodes_[index].control)) return;
   auto via = nodes_[index].via;
   if (via == nullptr) {
     via = std::make_shared<tree::ViaLinks>(

@@ -99,6 +99,10 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   // Those that are away have had their time to come.
   void LoseAway();
 
+  // Others may come through this node: it has proved the key over a connection of its own, which
+  // nobody can change. To an acting head all come by themselves.
+  bool MayBeGateway(const tree::Link& control) const;
+
   // A message over a node's control connection; false if there is none.
   bool SendTo(uint32_t node, tree::Type type, std::string_view payload) override;
   void SendToAll(tree::Type type, std::string_view payload);

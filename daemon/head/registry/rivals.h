@@ -49,6 +49,7 @@ class Rivals {
   void WatchAll(std::string_view places);
   // It is back.
   void Forget(uint32_t node);
+  bool empty() const { return probes_.empty(); }
 
  private:
   struct Probe {

@@ -40,27 +40,37 @@ Status Gateway::Open(tree::Link& head, const std::string& host,
 }
 
 void Gateway::OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> link) {
-  if (head_ == nullptr) return;
-  const uint64_t channel = next_++;
+  const uint64_t channel = next_;
+  // The node comes again, or by itself, where the head does not take it now.
+  if (!TellClosed() || !Tell(Type::kViaOpen, Encode(tree::ViaOpen{channel, who}))) {
+    return tree::DestroyLater(loop_, std::move(link));
+  }
+  ++next_;
   link->SetMaxMessage(tree::kMaxMessage - tree::kViaOverhead - tree::kRoomToSeal);
   link->SetHandler(
       {.message = [this, channel](uint8_t type,
                                   std::string_view payload) { Up(channel, type, payload); },
        .closed = [this, channel](const Status&) { Close(channel, true); }});
   links_.emplace(channel, std::move(link));
-  Tell(Type::kViaOpen, Encode(tree::ViaOpen{channel, who}));
 }
 
 // What the head cannot take now it would never hear of: the node comes again.
 void Gateway::Up(uint64_t channel, uint8_t type, std::string_view payload) {
   if (head_ == nullptr) return;
-  if (!tree::Send(*head_, Type::kVia, tree::EncodeVia({channel, type, payload}))) {
+  if (!TellClosed() || !Tell(Type::kVia, tree::EncodeVia({channel, type, payload}))) {
     Close(channel, true);
   }
 }
 
-void Gateway::Tell(Type type, std::string_view payload) {
-  if (head_ != nullptr) tree::Send(*head_, type, payload);
+bool Gateway::Tell(Type type, std::string_view payload) {
+  return head_ != nullptr && tree::Send(*head_, type, payload);
+}
+
+bool Gateway::TellClosed() {
+  while (!untold_.empty() && Tell(Type::kViaClose, tree::EncodeChannel(untold_.back()))) {
+    untold_.pop_back();
+  }
+  return untold_.empty();
 }
 
 void Gateway::Close(uint64_t channel, bool tell) {
@@ -68,11 +78,13 @@ void Gateway::Close(uint64_t channel, bool tell) {
   if (at == links_.end()) return;
   tree::DestroyLater(loop_, std::move(at->second));
   links_.erase(at);
-  if (tell) Tell(Type::kViaClose, tree::EncodeChannel(channel));
+  if (tell && head_ != nullptr) untold_.push_back(channel);
+  TellClosed();
   if (links_.empty()) left_();
 }
 
 void Gateway::OnHeadMessage(Type type, std::string_view payload) {
+  TellClosed();
   if (type == Type::kViaClose) {
     uint64_t channel = 0;
     // The node is to have what came before that.
@@ -93,6 +105,7 @@ void Gateway::OnHeadLost() {
   acceptor_.reset();
   for (auto& [channel, link] : links_) tree::DestroyLater(loop_, std::move(link));
   links_.clear();
+  untold_.clear();
 }
 
 void Gateway::Leave() {

@@ -47,7 +47,9 @@ class Gateway {
  private:
   void OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> link);
   void Up(uint64_t channel, uint8_t type, std::string_view payload);
-  void Tell(tree::Type type, std::string_view payload);
+  // False if the head does not take it now.
+  bool Tell(tree::Type type, std::string_view payload);
+  bool TellClosed();
   // `tell`: the head does not know it yet.
   void Close(uint64_t channel, bool tell);
 
@@ -60,6 +62,7 @@ class Gateway {
   std::unique_ptr<tree::Listener> listener_;
   uint64_t next_ = 0;  // channel; each connection to the head counts from 0
   std::unordered_map<uint64_t, std::unique_ptr<tree::Link>> links_;
+  std::vector<uint64_t> untold_;  // channels that are closed, and the head has yet to hear it
 };
 
 }  // namespace sonde::node

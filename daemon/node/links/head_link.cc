@@ -102,7 +102,7 @@ Status HeadLink::Open(const Known& head, Purpose purpose) {
 }
 
 void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
-  heard_ = true;
+  heard_ = !seeks_gateway();  // a gateway is not the head
   Result<tree::HandshakeStep> step = handshake_->OnMessage(type, payload);
   if (!step.ok()) {
     if (seeks_gateway()) {  // somebody else may have the port
@@ -116,8 +116,15 @@ void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
   tree::Send(*link_, step->answer->type, step->answer->payload);
   proof_sent_ = Clock::System().Monotonic();
   handshake_.reset();
-  // The head may have registered this node, which must not come as another one.
-  if (seeks_gateway()) loop_.Cancel(std::exchange(timer_, 0));
+  // The head may have registered this node, which would come as another one now: so the gateway
+  // has as long as a head to answer.
+  if (seeks_gateway()) {
+    loop_.Cancel(timer_);
+    timer_ = loop_.After(Answer(), [this] {
+      timer_ = 0;
+      GoDirectly();
+    });
+  }
   link_ = tree::SealWith(std::move(step->seals), std::move(link_));
   if (link_->sealed()) next().least = tree::kSealingVersion;
   link_->SetMaxMessage(tree::kMaxMessage);
@@ -126,6 +133,7 @@ void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
 }
 
 void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
+  heard_ = true;
   if (static_cast<Type>(type) == Type::kOver) {
     welcome_ = false;
     Drop();

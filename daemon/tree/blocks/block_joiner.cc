@@ -23,6 +23,21 @@ JoinedEntry EntryOf(const BlockMessage& block) {
 
 }  // namespace
 
+std::vector<BlockMessage> TakeApart(const JoinedBlocks& joined) {
+  std::vector<BlockMessage> blocks;
+  const auto all = DecodeJoined(joined);
+  if (!all.ok()) return blocks;
+  BlockEncoder encoder;
+  for (size_t i = 0; i < joined.entries.size(); ++i) {
+    const JoinedEntry& entry = joined.entries[i];
+    auto bytes = BlockOfEntry(joined, *all, i, encoder);
+    if (!bytes.ok()) continue;
+    blocks.push_back({entry.node, entry.group, entry.sequence, entry.first, entry.samples,
+                      entry.reasons, entry.stored, true, "", *std::move(bytes)});
+  }
+  return blocks;
+}
+
 bool BlockJoiner::Takes(const BlockMessage& block) {
   if (!block.hurry || !block.schema.empty() || block.first > block.sequence) return false;
   const auto info = ReadBlockInfo(block.bytes);

@@ -15,8 +15,12 @@
 
 #include "daemon/message/message.h"
 #include "series/block/block.h"
+#include "series/block/joined.h"
 
 namespace sonde::tree {
+
+// The blocks as they were before; those that cannot be read are left out.
+std::vector<BlockMessage> TakeApart(const JoinedBlocks& joined);
 
 class BlockJoiner {
  public:

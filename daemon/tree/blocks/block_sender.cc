@@ -265,16 +265,7 @@ void BlockSender::SendJoined(const std::string& joined) {
 }
 
 void BlockSender::PassOnApart(const JoinedBlocks& joined) {
-  const auto all = DecodeJoined(joined);
-  if (!all.ok()) return;
-  BlockEncoder encoder;
-  for (size_t i = 0; i < joined.entries.size(); ++i) {
-    const JoinedEntry& entry = joined.entries[i];
-    auto bytes = BlockOfEntry(joined, *all, i, encoder);
-    if (!bytes.ok()) continue;
-    PassOn({entry.node, entry.group, entry.sequence, entry.first, entry.samples, entry.reasons,
-            entry.stored, true, "", *std::move(bytes)});
-  }
+  for (BlockMessage& block : TakeApart(joined)) PassOn(std::move(block));
 }
 
 void BlockSender::PassJoined() {

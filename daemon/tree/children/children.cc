@@ -6,6 +6,7 @@
 #include "core/log.h"
 #include "core/time.h"
 #include "daemon/link/send.h"
+#include "daemon/tree/blocks/block_joiner.h"
 
 namespace sonde::tree {
 
@@ -61,16 +62,19 @@ Status Children::OnMessage(Link& link, Type type, std::string_view payload) {
   }
 }
 
+// Of a node that has yet to come, to an acting head, it comes again.
+void Children::TakeBlock(Child& child, BlockMessage block) {
+  if (block.node >= frames_.node_limit()) {
+    ++unknown_blocks_;
+    return;
+  }
+  block_routes_.OnBlock(block.node, child.blocks);
+  owner_.OnBlock(std::move(block));
+}
+
 Status Children::OnBlockMessage(Child& child, std::string_view payload) {
-  const Status status = DecodeEach<BlockMessage>(payload, [&](BlockMessage block) {
-    // Of a node that has yet to come, to an acting head, it comes again.
-    if (block.node >= frames_.node_limit()) {
-      ++unknown_blocks_;
-      return;
-    }
-    block_routes_.OnBlock(block.node, child.blocks);
-    owner_.OnBlock(std::move(block));
-  });
+  const Status status = DecodeEach<BlockMessage>(
+      payload, [&](BlockMessage block) { TakeBlock(child, std::move(block)); });
   FlushBlockAcks();  // what was answered at once
   return status;
 }
@@ -80,9 +84,12 @@ Status Children::OnJoinedBlocks(Child& child, std::string_view payload) {
   // Of a later version: its nodes send their blocks again, one by one.
   if (joined.status().code() == Code::kUnsupported) return {};
   if (!joined.ok()) return joined.status();
-  for (const JoinedEntry& entry : joined->entries) {
-    if (entry.node < frames_.node_limit()) continue;
-    return {Code::kCorrupt, "blocks of a node that has never registered"};
+  const auto is_known = [this](const JoinedEntry& one) { return one.node < frames_.node_limit(); };
+  if (!std::all_of(joined->entries.begin(), joined->entries.end(), is_known)) {
+    // The sender may be honest, and have joined what one of its children says.
+    for (BlockMessage& block : TakeApart(*joined)) TakeBlock(child, std::move(block));
+    FlushBlockAcks();
+    return {};
   }
   for (const JoinedEntry& entry : joined->entries) block_routes_.OnBlock(entry.node, child.blocks);
   owner_.OnJoinedBlocks(*joined, payload);

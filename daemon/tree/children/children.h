@@ -135,6 +135,7 @@ class Children {
   };
 
   Status OnBlockMessage(Child& child, std::string_view payload);
+  void TakeBlock(Child& child, BlockMessage block);
   Status OnJoinedBlocks(Child& child, std::string_view payload);
 
   TickMerger& merger_;

@@ -1,0 +1,95 @@
+// Who may bring other nodes to the head: the head believes a gateway that they have proved the key.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "daemon/head/head.h"
+#include "daemon/link/via_links.h"
+#include "daemon/loop.h"
+#include "temp_dir.h"
+#include "tests/unit/head_ends.h"
+
+namespace sonde::head {
+namespace {
+
+using tree::Type;
+
+// Counts what the head says to nodes behind the node that this belongs to.
+class GatewayEnd final : public HeadEnd {
+ public:
+  explicit GatewayEnd(int& welcomes) : welcomes_(welcomes) {}
+  Status Send(uint8_t type, std::string_view payload) override {
+    tree::ViaMessage message;
+    if (static_cast<Type>(type) == Type::kVia && DecodeVia(payload, message).ok()) {
+      welcomes_ += static_cast<Type>(message.type) == Type::kWelcome;
+    }
+    return {};
+  }
+
+ private:
+  int& welcomes_;
+};
+
+class Gateways : public testing::Test {
+ protected:
+  Gateways() {
+    LaunchMessage launch;
+    launch.role = Role::kHead;
+    launch.archive = directory_.path();
+    launch.job.id = {"7", "0"};
+    launch.job.start = Clock::System().Now();
+    launch.job.expected_nodes = 4;
+    launch.job.period = kSecond;
+    Config config;
+    config.http = "off";
+    head_ = std::make_unique<Head>(loop_, clock_, launch, config, [](const std::string&) {});
+    EXPECT_TRUE(head_->Start({}).ok());
+  }
+  static tree::Registration Who(uint32_t node) {
+    return {
+        .job = "7", .step = "0", .node_id = node, .nodes = 4, .host = "n" + std::to_string(node)};
+  }
+  GatewayEnd* Add(uint32_t node, bool sealed) {
+    auto end = std::make_unique<GatewayEnd>(welcomes_);
+    end->SetSealed(sealed);
+    GatewayEnd* raw = end.get();
+    EXPECT_TRUE(head_->AddNode(Who(node), std::move(end)).ok());
+    return raw;
+  }
+
+  TempDir directory_;
+  Loop loop_;
+  StepClock clock_;
+  int welcomes_ = 0;
+  std::unique_ptr<Head> head_;
+};
+
+TEST_F(Gateways, BringOthers) {
+  GatewayEnd* gateway = Add(0, true);
+  gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
+  gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{1, Who(2)}));
+  EXPECT_EQ(welcomes_, 2);
+}
+
+// Somebody on the wires may have said it.
+TEST_F(Gateways, OverAConnectionThatIsNotSealedNobodyComes) {
+  GatewayEnd* plain = Add(0, false);
+  plain->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
+  EXPECT_EQ(welcomes_, 0);
+}
+
+// So that messages do not lie within each other as deep as somebody likes.
+TEST_F(Gateways, NobodyComesThroughTwo) {
+  GatewayEnd* gateway = Add(0, true);
+  gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
+  EXPECT_EQ(welcomes_, 1);
+  const std::string open = Encode(tree::ViaOpen{0, Who(2)});
+  gateway->Hear(Type::kVia, tree::EncodeVia({0, static_cast<uint8_t>(Type::kViaOpen), open}));
+  EXPECT_EQ(welcomes_, 1);
+}
+
+}  // namespace
+}  // namespace sonde::head
