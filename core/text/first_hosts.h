@@ -32,8 +32,9 @@ inline std::string FirstHosts(std::string_view list, size_t most) {
   }
   // Where a name goes on behind the range the hosts would be others, and so they would be of
   // several ranges.
-  const size_t end = range == 0 ? list.npos : list.find(']', range);
-  const bool ends = end != list.npos && (end + 1 == list.size() || list[end + 1] == ',');
+  const size_t end = range == 0 ? std::string_view::npos : list.find(']', range);
+  const bool ends =
+      end != std::string_view::npos && (end + 1 == list.size() || list[end + 1] == ',');
   if (ends && ranges == 1) return std::string(list.substr(0, range)) + "]";
   return std::string(list.substr(0, entry));
 }

@@ -88,13 +88,13 @@ bool ExpandName(const std::string& prefix, std::string_view rest, size_t most,
   if (hosts.size() == most) return true;
   if (depth > kMostRanges) return false;
   const size_t open = rest.find('[');
-  if (open == rest.npos) {
-    if (rest.find(']') != rest.npos || prefix.size() + rest.size() == 0) return false;
+  if (open == std::string_view::npos) {
+    if (rest.find(']') != std::string_view::npos || prefix.size() + rest.size() == 0) return false;
     hosts.push_back(prefix + std::string(rest));
     return true;
   }
   const size_t close = rest.find(']');
-  if (close == rest.npos || close < open) return false;
+  if (close == std::string_view::npos || close < open) return false;
   const std::string stem = prefix + std::string(rest.substr(0, open));
   std::string_view ranges = rest.substr(open + 1, close - open - 1);
   if (ranges.empty()) return false;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/log.h"
+#include "daemon/link/send.h"
 
 namespace sonde::tree {
 
