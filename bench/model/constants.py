@@ -44,8 +44,8 @@ PASS_BLOCK = 12 * US
 REGISTER = 200 * US
 # scripts/bench registration: of the head, for a node of 10,000 that comes by itself, and of 100,000
 # that come through gateways; with all that the system does for the connection.
-HEAD_DIRECT_NODE = 66 * US
-HEAD_GATEWAY_NODE = 18 * US
+HEAD_DIRECT_NODE = 73 * US
+HEAD_GATEWAY_NODE = 25 * US
 # scripts/bench links, `socket.cpu_per_4k_message`: any small message.
 SMALL_MESSAGE = 4 * US
 
