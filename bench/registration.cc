@@ -9,7 +9,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <memory>
@@ -158,7 +157,7 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
   sonde::log::Discard("bench_registration");
   for (const uint32_t nodes : sonde::growth::Sizes(argc, argv, 4, {1000, 10'000, 100'000})) {
-    const auto gateways = static_cast<uint32_t>(std::ceil(std::sqrt(nodes)));
+    const auto gateways = sonde::tree::GatewaysOf(nodes);
     sonde::Measure("gateways", nodes, gateways);
     if (nodes <= sonde::kMostDirect) sonde::Measure("direct", nodes, nodes);
   }

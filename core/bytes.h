@@ -63,6 +63,13 @@ class ByteWriter {
   std::string& out_;
 };
 
+// One varint by itself.
+inline std::string VarintBytes(uint64_t value) {
+  std::string bytes;
+  ByteWriter(bytes).Varint(value);
+  return bytes;
+}
+
 class ByteReader {
  public:
   explicit ByteReader(std::string_view bytes) : at_(bytes.data()), end_(at_ + bytes.size()) {}

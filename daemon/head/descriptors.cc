@@ -4,8 +4,9 @@
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
+
+#include "daemon/link/via_links.h"
 
 namespace sonde::head {
 namespace {
@@ -17,8 +18,8 @@ constexpr uint64_t kOwn = 32;
 }  // namespace
 
 uint64_t DescriptorsFor(uint64_t nodes, uint64_t direct, uint64_t fanout) {
-  const auto gateways = static_cast<uint64_t>(std::ceil(std::sqrt(nodes)));
-  const uint64_t connections = nodes <= direct ? nodes : std::min(nodes, direct + 4 * gateways);
+  const uint64_t connections =
+      nodes <= direct ? nodes : std::min(nodes, direct + uint64_t{4} * tree::GatewaysOf(nodes));
   return connections + std::min(nodes, fanout) + kWeb + kArchive + kOwn;
 }
 

@@ -268,7 +268,7 @@ void Head::OnGone(uint32_t node) {
 void Head::OnStanding(const tree::Place& place, bool away) {
   if (!away) {
     rivals_.Forget(place.index);
-    if (rivals_.empty()) out_of_reach_ = 0;
+    if (rivals_.empty() && !yield_when_stored_) out_of_reach_ = 0;
     return;
   }
   if (out_of_reach_ == 0) out_of_reach_ = clock_.Now();

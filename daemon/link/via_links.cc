@@ -47,12 +47,6 @@ Status Decode(std::string_view bytes, ViaOpen& open) {
   return Decode(message.payload, open.who);
 }
 
-std::string EncodeChannel(uint64_t channel) {
-  std::string bytes;
-  ByteWriter(bytes).Varint(channel);
-  return bytes;
-}
-
 Status DecodeChannel(std::string_view bytes, uint64_t& channel) {
   ByteReader r(bytes);
   channel = r.Varint();
@@ -127,7 +121,7 @@ class ViaLinks::Channel final : public Link {
     state_->channels.erase(number_);
     if (!tell || state_->gateway == nullptr) return;
     const Status told =
-        state_->gateway->Send(static_cast<uint8_t>(Type::kViaClose), EncodeChannel(number_));
+        state_->gateway->Send(static_cast<uint8_t>(Type::kViaClose), VarintBytes(number_));
     if (!told.ok()) log::Debug("{}: {}", peer(), told.message());
   }
 

@@ -15,6 +15,7 @@
 // Thread safety: the loop's thread only.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,6 +29,12 @@
 #include "daemon/message/message.h"
 
 namespace sonde::tree {
+
+// So many gateways has a step of so many nodes: neither the head nor a gateway then has more
+// connections than that.
+inline uint32_t GatewaysOf(uint64_t nodes) {
+  return static_cast<uint32_t>(std::ceil(std::sqrt(static_cast<double>(nodes))));
+}
 
 // What stands in front of a message of a channel: varint and type.
 inline constexpr size_t kViaOverhead = 11;
@@ -48,8 +55,7 @@ struct ViaOpen {
 std::string Encode(const ViaOpen& open);
 Status Decode(std::string_view bytes, ViaOpen& open);
 
-// Of a kViaClose.
-std::string EncodeChannel(uint64_t channel);
+// A kViaClose is the channel alone (VarintBytes).
 Status DecodeChannel(std::string_view bytes, uint64_t& channel);
 
 class ViaLinks {

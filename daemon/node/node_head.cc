@@ -19,7 +19,7 @@ constexpr size_t kMaxNotes = 16;  // that wait for the connection
 
 void Node::ConnectToHead() {
   Start();
-  std::vector<std::vector<GatewayDoor>> ways;
+  std::vector<std::vector<tree::Place>> ways;
   for (const GatewayPlan::Way& way : gateways_.ways) {
     ways.push_back(DoorsOf(way, launch_.key, tree::PortsOf(config_.port_range)));
   }

@@ -379,7 +379,7 @@ Status LiveArchive::Rep::PrepareJoined(const BlockWrite& write, Batch& into) {
 }
 
 // Until a block needs what the same batch has, and the database not yet: it replaces a block, or is
-// joined and has a new schema.
+// joined, when it may replace many and its schema may be new.
 size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
   // A loss may include schemas that a block here needs.
   if (const Status ready = finished ? Status() : Heard(Ready()); !ready.ok()) {
@@ -389,25 +389,20 @@ size_t LiveArchive::Rep::WriteSome(std::span<BlockWrite> writes) {
   Batch batch;
   size_t count = 0;
   for (BlockWrite& write : writes) {
-    if (write.joined) {
-      const auto& news = batch.schemas;
-      if (std::find(news.begin(), news.end(), write.schema_id) != news.end()) break;
-      write.status = PrepareJoined(write, batch);
-      ++count;
-      continue;
-    }
     const auto newest = sequences.find({write.key.node, write.key.group});
     const bool replaces = newest != sequences.end() && write.first <= newest->second;
-    if (replaces && count > 0) break;
-    write.status = Prepare(write, batch);
+    if (count > 0 && (replaces || write.joined)) break;
+    write.status = write.joined ? PrepareJoined(write, batch) : Prepare(write, batch);
     ++count;
   }
   const Status status = Write(batch.batch);
   for (BlockWrite& write : writes.first(count)) {
     if (write.status.ok()) write.status = status;
   }
-  if (!status.ok()) joined_schemas.clear();
-  if (!status.ok()) return count;
+  if (!status.ok()) {
+    joined_schemas.clear();
+    return count;
+  }
   if (!failure.empty() && lock.Write(LockText(HostName(), "")).ok()) failure.clear();
   schemas.insert(batch.schemas.begin(), batch.schemas.end());
   content_bytes += batch.bytes - std::min(batch.bytes, batch.replaced);

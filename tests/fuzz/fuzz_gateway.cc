@@ -12,21 +12,13 @@
 #include "daemon/link/via_links.h"
 #include "daemon/loop.h"
 #include "daemon/node/links/gateway.h"
+#include "tests/fuzz/no_link.h"
 #include "tests/fuzz/try_decode.h"
 
 namespace {
 
 using namespace sonde;
 using namespace sonde::tree;
-
-class NoLink : public Link {
- public:
-  Status Send(uint8_t, std::string_view) override { return {}; }
-  void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
-  void SetMaxMessage(size_t) override {}
-  std::string peer() const override { return "peer"; }
-};
 
 // Messages, each a byte of its type and one of its length in front of it. The first byte says what
 // the head does with those that come.

@@ -12,21 +12,13 @@
 #include "daemon/tree/children/relay.h"
 #include "daemon/tree/frame.h"
 #include "daemon/tree/moments_message.h"
+#include "tests/fuzz/no_link.h"
 #include "tests/fuzz/try_decode.h"
 
 namespace {
 
 using namespace sonde;
 using namespace sonde::tree;
-
-class NoLink : public Link {
- public:
-  Status Send(uint8_t, std::string_view) override { return {}; }
-  void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
-  void SetMaxMessage(size_t) override {}
-  std::string peer() const override { return "peer"; }
-};
 
 struct Alone final : Relay::Owner {
   void OnBlock(BlockMessage /*block*/) override {}

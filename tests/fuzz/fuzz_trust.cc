@@ -7,6 +7,7 @@
 
 #include "daemon/link/trust/handshake.h"
 #include "daemon/link/trust/sealed_link.h"
+#include "tests/fuzz/no_link.h"
 #include "tests/fuzz/try_decode.h"
 
 namespace {
@@ -17,13 +18,8 @@ using namespace sonde::tree;
 constexpr SealKey kKey{{1, 2, 3}, {4, 5, 6}};
 
 // A carrier that hands on what it is given.
-class Carrier final : public Link {
+class Carrier final : public NoLink {
  public:
-  Status Send(uint8_t, std::string_view) override { return {}; }
-  void CloseWhenSent() override {}
-  size_t queued() const override { return 0; }
-  void SetMaxMessage(size_t) override {}
-  std::string peer() const override { return "peer"; }
   void Deliver(uint8_t type, std::string_view payload) {
     const auto handler = handler_;
     handler->message(type, payload);

@@ -188,6 +188,15 @@ class Step:
         wait_for(self.built, "the tree")
         self.wait_whole()
 
+    def start_with_successors(self):
+        """start; nodes have counted, know who stands by, and the record knows them."""
+        self.start()
+        for node in self.nodes:
+            node.add(10 + node.id)
+        self.wait_total()
+        self.wait_successors()
+        wait_for(self.described, "a record of all nodes")
+
     def start_counting(self):
         """start, and each node has counted one."""
         self.start()

@@ -16,12 +16,7 @@ STOPPED = 20.0
 def counted(make_step):
     """A step whose nodes know who stands by, and whose record knows the nodes."""
     step = make_step(nodes=6, period=PERIOD)
-    step.start()
-    for node in step.nodes:
-        node.add(10 + node.id)
-    step.wait_total()
-    step.wait_successors()
-    wait_for(step.described, "a record of all nodes")
+    step.start_with_successors()
     return step
 
 
@@ -65,11 +60,8 @@ def check_profile(step, acting):
     return job
 
 
-def test_a_head_that_was_out_of_reach_is_fenced(counted):
-    step = counted
-    step.cut_head()
-    count(step)
-    step.wait_acting()
+def check_one_goes_on(step):
+    """Once the former head is in reach again."""
     step.mend_head()
     acting = check_fenced(step)
     fault = step.now()
@@ -77,6 +69,14 @@ def test_a_head_that_was_out_of_reach_is_fenced(counted):
     step.check_whole_since(fault, 2 * HEALS_WITHIN)
     step.wait_total()
     check_profile(step, acting)
+
+
+def test_a_head_that_was_out_of_reach_is_fenced(counted):
+    step = counted
+    step.cut_head()
+    count(step)
+    step.wait_acting()
+    check_one_goes_on(step)
 
 
 def test_nodes_that_stayed_with_the_former_head_go_to_the_acting_one(counted):
@@ -86,13 +86,7 @@ def test_nodes_that_stayed_with_the_former_head_go_to_the_acting_one(counted):
     count(step)
     step.wait_acting()
     count(step)
-    step.mend_head()
-    acting = check_fenced(step)
-    fault = step.now()
-    count(step)
-    step.check_whole_since(fault, 2 * HEALS_WITHIN)
-    step.wait_total()
-    check_profile(step, acting)
+    check_one_goes_on(step)
 
 
 def test_a_head_that_was_stopped_learns_what_it_has_missed(counted):

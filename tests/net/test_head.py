@@ -11,12 +11,7 @@ from step import HEALS_WITHIN, wait_for
 def counted(make_step):
     """A step whose nodes know who stands by, and whose record knows the nodes."""
     step = make_step(nodes=6)
-    step.start()
-    for node in step.nodes:
-        node.add(10 + node.id)
-    step.wait_total()
-    step.wait_successors()
-    wait_for(step.described, "a record of all nodes")
+    step.start_with_successors()
     return step
 
 

@@ -24,6 +24,10 @@ class GatewayEnd final : public HeadEnd {
   Status Send(uint8_t type, std::string_view payload) override {
     tree::ViaMessage message;
     if (static_cast<Type>(type) == Type::kVia && DecodeVia(payload, message).ok()) {
+      // Also to who is behind one of these.
+      while (static_cast<Type>(message.type) == Type::kVia) {
+        if (!DecodeVia(message.payload, message).ok()) return {};
+      }
       welcomes_ += static_cast<Type>(message.type) == Type::kWelcome;
     }
     return {};

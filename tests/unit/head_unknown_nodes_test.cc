@@ -13,7 +13,9 @@
 #include "core/bytes.h"
 #include "daemon/head/head.h"
 #include "daemon/loop.h"
+#include "daemon/tree/blocks/block_joiner.h"
 #include "daemon/tree/uplink.h"
+#include "series/block/block.h"
 #include "temp_dir.h"
 #include "tests/unit/head_ends.h"
 #include "tests/unit/links_carriers.h"
@@ -217,6 +219,22 @@ TEST_F(UnknownNodes, OfABlockAreLeftOut) {
   EXPECT_LT(Cost([&] { end_->Hear(Type::kBlock, payload); }), kMuch);
   EXPECT_TRUE(open_);
   EXPECT_THAT(Notes(), HasSubstr("100000 blocks of nodes that have never registered"));
+}
+
+// An honest parent may have joined them with others', which stay.
+TEST_F(UnknownNodes, OfJoinedBlocksAreLeftOut) {
+  const Schema::Ptr schema = Schema::Make({Series{}});
+  const double value = 1;
+  tree::BlockJoiner joiner;
+  for (const uint32_t node : {0u, 70'000u}) {
+    tree::BlockMessage block{.node = node, .group = "os", .sequence = 1, .first = 1, .samples = 1};
+    block.hurry = true;
+    ASSERT_TRUE(BlockEncoder().Encode(schema->id(), {&kSecond, 1}, &value, 1, 1, block.bytes).ok());
+    ASSERT_TRUE(joiner.Add(block));
+  }
+  end_->Hear(Type::kJoinedBlocks, joiner.Take().joined.at(0));
+  EXPECT_TRUE(open_);
+  EXPECT_THAT(Notes(), HasSubstr("1 blocks of nodes that have never registered"));
 }
 
 // The parent that failed may be one of which an acting head has not heard yet.

@@ -23,6 +23,10 @@
 namespace sonde::head {
 namespace {
 
+using testing::AllOf;
+using testing::AnyOf;
+using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 using tree::BlockAck;
 using tree::BlockJoiner;
@@ -59,7 +63,7 @@ class JoinedBlocksTest : public testing::Test {
   }
   std::string Joined(const std::vector<BlockMessage>& blocks) const {
     BlockJoiner joiner;
-    for (const BlockMessage& block : blocks) joiner.Add(block);
+    for (BlockMessage block : blocks) EXPECT_TRUE(joiner.Add(block));
     BlockJoiner::Ready ready = joiner.Take();
     EXPECT_THAT(ready.joined, SizeIs(1));
     EXPECT_THAT(ready.single, SizeIs(0));
@@ -306,6 +310,22 @@ TEST_F(JoinedBlocksTest, ArePassedOnAsTheyAreOrApart) {
   }
 }
 
+// A node that has more than its share puts blocks together at its end, also some that are stored.
+TEST_F(JoinedBlocksTest, ReplaceTheFinerOnesThatTheyStandFor) {
+  Know();
+  for (const uint64_t sequence : {10, 11}) intake_.Take(Block(0, sequence), kNodes, *writer_);
+  EXPECT_THAT(Acks(), SizeIs(2));
+  BlockMessage thinned = Block(0, 12);
+  thinned.first = 10;
+  TakeJoined(Joined({thinned, Block(1), Block(2)}));
+  EXPECT_THAT(Acks(), SizeIs(3));
+  for (const std::string& series : Stored()) {
+    if (series.find(" n1 ") == std::string::npos) continue;
+    EXPECT_THAT(series, AllOf(HasSubstr(" 37:"), HasSubstr(" 49:"))) << "the blocks 9 and 12";
+    EXPECT_THAT(series, Not(AnyOf(HasSubstr(" 41:"), HasSubstr(" 45:"))));
+  }
+}
+
 TEST_F(JoinedBlocksTest, OnlyLargeStepsHaveThem) {
   EXPECT_FALSE(BlockIntake(1, nullptr).Joins(1000));
   EXPECT_TRUE(BlockIntake(1, nullptr).Joins(100'000));
@@ -321,17 +341,18 @@ TEST(BlockJoiner, JoinsFewRowsOfNodesThatLeaveAndNothingElse) {
     message.bytes = MakeBlock(*schema, TestTimes(0, rows), values);
     return message;
   };
-  EXPECT_TRUE(BlockJoiner::Takes(block(1)));
-  EXPECT_FALSE(BlockJoiner::Takes(block(128)));
+  const auto takes = [](BlockMessage message) { return BlockJoiner().Add(message); };
+  EXPECT_TRUE(takes(block(1)));
+  EXPECT_FALSE(takes(block(128)));
   BlockMessage later = block(1);
   later.hurry = false;
-  EXPECT_FALSE(BlockJoiner::Takes(later)) << "it may be replaced later";
+  EXPECT_FALSE(takes(later)) << "it may be replaced later";
   BlockMessage asked = block(1);
   asked.schema = "s";
-  EXPECT_FALSE(BlockJoiner::Takes(asked));
+  EXPECT_FALSE(takes(asked));
   BlockMessage damaged = block(1);
   damaged.bytes[3] = 'x';
-  EXPECT_FALSE(BlockJoiner::Takes(damaged));
+  EXPECT_FALSE(takes(damaged));
 }
 
 // The header of a block may be good and its rows not.
@@ -345,8 +366,7 @@ TEST(BlockJoiner, OneBadBlockCostsTheOthersNothing) {
     message.hurry = true;
     message.bytes = MakeBlock(*schema, TestTimes(0, 1), {1.0, 2.0});
     if (node == 3) message.bytes.back() = static_cast<char>(message.bytes.back() ^ 1);
-    ASSERT_TRUE(BlockJoiner::Takes(message));
-    joiner.Add(std::move(message));
+    ASSERT_TRUE(joiner.Add(message));
   }
   const auto ready = joiner.Take();
   EXPECT_THAT(ready.joined, SizeIs(0));
@@ -364,7 +384,7 @@ TEST(BlockJoiner, ManyBlocksMakeSeveral) {
     message.sequence = message.first = 1;
     message.hurry = true;
     message.bytes = MakeBlock(*schema, TestTimes(0, 1), {1.0 * node, 2.0});
-    joiner.Add(std::move(message));
+    ASSERT_TRUE(joiner.Add(message));
   }
   const auto ready = joiner.Take();
   size_t blocks = ready.single.size();

@@ -188,7 +188,7 @@ class GatewayWays : public testing::Test, public HeadLink::Owner {
       const auto socket = tree::ListenAt("127.0.0.1", {0, 0});
       return tree::PortOf(tree::LocalAddress(socket->get()));
     }
-    std::vector<GatewayDoor> Doors(uint32_t number) const {
+    std::vector<tree::Place> Doors(uint32_t number) const {
       return {{number, "127.0.0.1", ports[0]}, {number, "127.0.0.1", ports[1]}};
     }
     Gateway gateway;
@@ -199,7 +199,7 @@ class GatewayWays : public testing::Test, public HeadLink::Owner {
     int left = 0;
   };
 
-  void Connect(HeadLink& node, std::vector<std::vector<GatewayDoor>> ways) {
+  void Connect(HeadLink& node, std::vector<std::vector<tree::Place>> ways) {
     node.Connect("127.0.0.1", listener_->port(), std::move(ways));
   }
   void RunUntilWelcome(int welcomes = 1) {
@@ -306,14 +306,21 @@ TEST_F(GatewayWays, WithoutTheKeyNobodyComesThrough) {
   EXPECT_EQ(porter.gateway.connections(), 0u);
 }
 
-TEST_F(GatewayWays, WhenTheGatewayGoesAnotherOneServes) {
-  Porter first(*this, 3);
-  Porter second(*this, 4);
-  first.Open();
-  second.Open();
-  HeadLink node(loop_, GatewayKey(), *this);
-  Connect(node, {first.Doors(3), second.Doors(4)});
-  RunUntilWelcome();
+// A node that has come through the first of two gateways.
+class TwoGateways : public GatewayWays {
+ protected:
+  TwoGateways() {
+    first.Open();
+    second.Open();
+    Connect(node, {first.Doors(3), second.Doors(4)});
+    RunUntilWelcome();
+  }
+  Porter first{*this, 3};
+  Porter second{*this, 4};
+  HeadLink node{loop_, GatewayKey(), *this};
+};
+
+TEST_F(TwoGateways, WhenTheGatewayGoesAnotherOneServes) {
   first.gateway.Leave();
   RunUntilWelcome(2);
   EXPECT_EQ(losses_, 1);
@@ -326,14 +333,7 @@ TEST_F(GatewayWays, WhenTheGatewayGoesAnotherOneServes) {
 }
 
 // It may be the head that is lost.
-TEST_F(GatewayWays, WhoseConnectionBreaksComesToTheHead) {
-  Porter first(*this, 3);
-  Porter second(*this, 4);
-  first.Open();
-  second.Open();
-  HeadLink node(loop_, GatewayKey(), *this);
-  Connect(node, {first.Doors(3), second.Doors(4)});
-  RunUntilWelcome();
+TEST_F(TwoGateways, WhoseConnectionBreaksComesToTheHead) {
   first.gateway.OnHeadLost();
   RunUntilWelcome(2);
   EXPECT_EQ(through_gateway_, 1);

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/bytes.h"
 #include "daemon/link/send.h"
 #include "daemon/link/via_links.h"
 #include "tests/unit/links_carriers.h"
@@ -84,7 +85,7 @@ TEST_F(ViaLink, EachNodeHasALinkOfItsOwn) {
 TEST_F(ViaLink, EitherSideMayEndIt) {
   Open(0, "n1");
   Open(1, "n2");
-  Say(Type::kViaClose, EncodeChannel(0));
+  Say(Type::kViaClose, VarintBytes(0));
   ASSERT_TRUE(RunUntil(loop, [&] { return nodes[0].closed == 1; }));
   EXPECT_EQ(nodes[0].why.code(), Code::kUnavailable);
   EXPECT_FALSE(nodes[0].link->Send(1, "").ok());
@@ -95,7 +96,7 @@ TEST_F(ViaLink, EitherSideMayEndIt) {
   nodes[1].link.reset();
   const Message heard = Heard(0);
   EXPECT_EQ(heard.type, static_cast<uint8_t>(Type::kViaClose));
-  EXPECT_EQ(heard.payload, EncodeChannel(1));
+  EXPECT_EQ(heard.payload, VarintBytes(1));
   Say(Type::kVia, EncodeVia({1, 40, "late"}));
   EXPECT_TRUE(status.ok());
 }
@@ -144,7 +145,7 @@ TEST_F(ViaLink, GarbageIsRefused) {
       {Type::kVia, ""},
       {Type::kVia, EncodeVia({1, 40, "of a channel that is not open yet"})},
       {Type::kViaClose, ""},
-      {Type::kViaClose, EncodeChannel(1)},
+      {Type::kViaClose, VarintBytes(1)},
       {Type::kViaOpen, ""},
       {Type::kViaOpen, EncodeVia({1, 0, "no registration"})},
       {Type::kViaOpen, Encode(ViaOpen{2, Registration{.job = "1", .host = "n3"}})},

@@ -102,11 +102,7 @@ void Succession::TellAll() {
 }
 
 void Succession::Tell(uint32_t node) {
-  for (const uint32_t one : told_earlier_) {
-    std::string earlier;
-    ByteWriter(earlier).Varint(one);
-    send_(node, Type::kEarlier, earlier);
-  }
+  for (const uint32_t one : told_earlier_) send_(node, Type::kEarlier, VarintBytes(one));
   send_(node, Type::kSuccessors, told_);
 }
 

@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/link/send.h"
 #include "daemon/link/via_links.h"
@@ -67,7 +68,7 @@ bool Gateway::Tell(Type type, std::string_view payload) {
 }
 
 bool Gateway::TellClosed() {
-  while (!untold_.empty() && Tell(Type::kViaClose, tree::EncodeChannel(untold_.back()))) {
+  while (!untold_.empty() && Tell(Type::kViaClose, VarintBytes(untold_.back()))) {
     untold_.pop_back();
   }
   return untold_.empty();

@@ -1,7 +1,6 @@
 #include "daemon/node/links/gateway_plan.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <optional>
 
@@ -9,7 +8,7 @@
 #include "core/log.h"
 #include "core/text/hostlist.h"
 #include "daemon/link/trust/auth.h"
-#include "daemon/message/message.h"
+#include "daemon/link/via_links.h"
 
 namespace sonde::node {
 
@@ -21,8 +20,8 @@ GatewayPlan PlanGateways(const LaunchMessage& launch, uint32_t direct) {
   if (launch.protocol < tree::kSealingVersion) return {};
   if (launch.hosts.empty() || !launch.job.het_job.empty() || launch.role != Role::kNode) return {};
   // Of the list, which may be long, as much as is needed.
-  const auto wanted = static_cast<uint32_t>(std::ceil(std::sqrt(nodes)));
-  const std::optional<std::vector<std::string>> hosts = ExpandHosts(launch.hosts, wanted);
+  const std::optional<std::vector<std::string>> hosts =
+      ExpandHosts(launch.hosts, tree::GatewaysOf(nodes));
   if (!hosts) {
     log::Warning("not a list of hosts as n[001-003,007]: '{}'", launch.hosts);
     return {};
@@ -46,9 +45,7 @@ GatewayPlan PlanGateways(const LaunchMessage& launch, uint32_t direct) {
 std::vector<uint16_t> GatewayPorts(const StepKey& key, uint32_t node, PortRange range) {
   if (range.first == 0) range = kGatewayPorts;
   const uint32_t count = range.second - range.first + 1u;
-  std::string who;
-  ByteWriter(who).Varint(node);
-  const std::string random = tree::Prove(key, "gateway port", who, "", "");
+  const std::string random = tree::Prove(key, "gateway port", VarintBytes(node), "", "");
   std::vector<uint16_t> ports;
   for (int i = 0; i < kGatewayPortTries; ++i) {
     uint32_t word = 0;
@@ -59,8 +56,8 @@ std::vector<uint16_t> GatewayPorts(const StepKey& key, uint32_t node, PortRange 
   return ports;
 }
 
-std::vector<GatewayDoor> DoorsOf(const GatewayPlan::Way& way, const StepKey& key, PortRange range) {
-  std::vector<GatewayDoor> doors;
+std::vector<tree::Place> DoorsOf(const GatewayPlan::Way& way, const StepKey& key, PortRange range) {
+  std::vector<tree::Place> doors;
   for (const uint16_t port : GatewayPorts(key, way.node, range)) {
     doors.push_back({way.node, way.host, port});
   }

@@ -16,6 +16,7 @@
 
 #include "core/text/settings.h"
 #include "daemon/launch_message.h"
+#include "daemon/message/message.h"
 
 namespace sonde::node {
 
@@ -40,13 +41,8 @@ struct GatewayPlan {
 // `direct` nodes, all connect to the head.
 GatewayPlan PlanGateways(const LaunchMessage& launch, uint32_t direct);
 
-// A port of a gateway, to be tried.
-struct GatewayDoor {
-  uint32_t node = 0;
-  std::string host;
-  uint16_t port = 0;
-};
-std::vector<GatewayDoor> DoorsOf(const GatewayPlan::Way& way, const StepKey& key, PortRange range);
+// Where a gateway may listen: its number in the step, its name and a port each.
+std::vector<tree::Place> DoorsOf(const GatewayPlan::Way& way, const StepKey& key, PortRange range);
 
 // The ports at which a node listens as gateway, the first that is free.
 std::vector<uint16_t> GatewayPorts(const StepKey& key, uint32_t node, PortRange range);

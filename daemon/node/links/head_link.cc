@@ -62,7 +62,7 @@ uint32_t HeadLink::LeastOf(uint32_t node) const {
 }
 
 void HeadLink::Connect(const std::string& host, uint16_t port,
-                       std::vector<std::vector<GatewayDoor>> ways) {
+                       std::vector<std::vector<tree::Place>> ways) {
   head_.place = {tree::kHeadIndex, host, port};
   log::Debug("the head is to speak protocol {} or a later one", head_.least);
   ways_ = std::move(ways);
@@ -199,13 +199,11 @@ void HeadLink::SeekGateway(Nanos until) {
 }
 
 void HeadLink::TryGateway() {
-  const GatewayDoor& door = ways_.front()[door_];
   timer_ = loop_.After(kGatewayAnswer, [this] {
     timer_ = 0;
     NextDoor();
   });
-  const Status opened =
-      Open({{door.node, door.host, door.port}, tree::kSealingVersion}, Purpose::kGateway);
+  const Status opened = Open({ways_.front()[door_], tree::kSealingVersion}, Purpose::kGateway);
   if (!opened.ok()) NextDoor();
 }
 
@@ -234,7 +232,8 @@ void HeadLink::GoDirectly() {
   ways_.clear();
   Drop();
   log::Info("no gateway leads to the head: this node connects to it");
-  known_ ? Try() : ConnectDirectly();
+  if (known_) return Try();
+  ConnectDirectly();
 }
 
 Nanos HeadLink::EachNode() const {

@@ -40,7 +40,6 @@
 #include "daemon/link/trust/handshake.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
-#include "daemon/node/links/gateway_plan.h"
 
 namespace sonde::node {
 
@@ -93,7 +92,7 @@ class HeadLink {
   // Over the network. `ways`: the doors of this node's gateway, and those of the other one it may
   // try; none: it comes to the head.
   void Connect(const std::string& host, uint16_t port,
-               std::vector<std::vector<GatewayDoor>> ways = {});
+               std::vector<std::vector<tree::Place>> ways = {});
   // A gateway that has not been found by now is not looked for any more.
   void StopSeeking();
   // In the same process; it needs no proof.
@@ -168,7 +167,7 @@ class HeadLink {
   std::map<uint32_t, tree::Place> stood_by_;  // of all lists there were; the kMaxSuccessors lowest
   std::set<uint32_t> earlier_;                // nodes that speak version 6, as the heads have said
   uint32_t own_ = tree::kHeadIndex;
-  std::vector<std::vector<GatewayDoor>> ways_;  // not tried yet, but for the first while seeking
+  std::vector<std::vector<tree::Place>> ways_;  // not tried yet, but for the first while seeking
   size_t door_ = 0;                             // of ways_[0]
   Nanos seek_until_ = 0;                        // monotonic; 0: no gateway is looked for
   bool left_by_gateway_ = false;

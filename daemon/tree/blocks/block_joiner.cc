@@ -38,16 +38,13 @@ std::vector<BlockMessage> TakeApart(const JoinedBlocks& joined) {
   return blocks;
 }
 
-bool BlockJoiner::Takes(const BlockMessage& block) {
+bool BlockJoiner::Add(BlockMessage& block) {
   if (!block.hurry || !block.schema.empty() || block.first > block.sequence) return false;
   const auto info = ReadBlockInfo(block.bytes);
-  return info.ok() && info->rows <= kMostRows;
-}
-
-void BlockJoiner::Add(BlockMessage block) {
-  const auto info = ReadBlockInfo(block.bytes);
+  if (!info.ok() || info->rows > kMostRows) return false;
   bytes_ += block.bytes.size();
-  waiting_[info.ok() ? info->schema_id : 0].push_back(std::move(block));
+  waiting_[info->schema_id].push_back({std::move(block), info->rows});
+  return true;
 }
 
 BlockJoiner::Ready BlockJoiner::Take(size_t least) {
@@ -58,9 +55,7 @@ BlockJoiner::Ready BlockJoiner::Take(size_t least) {
   for (auto& [schema, all] : waiting_) {
     std::vector<BlockMessage> some;
     size_t rows = 0;
-    for (BlockMessage& block : all) {
-      const auto info = ReadBlockInfo(block.bytes);
-      const size_t more = info.ok() ? info->rows : kMostRows;
+    for (auto& [block, more] : all) {
       if (rows + more > kMostJoinedRows && some.size() >= kTogether) {
         Join(std::exchange(some, {}), least, encoder, ready);
         rows = 0;

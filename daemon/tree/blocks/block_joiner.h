@@ -37,10 +37,9 @@ class BlockJoiner {
     std::vector<BlockMessage> single;  // those that nothing was joined with
   };
 
-  // Whether the block may be joined: its node leaves, it has few rows and brings no schema.
-  static bool Takes(const BlockMessage& block);
-  // Of a block that it takes.
-  void Add(BlockMessage block);
+  // Takes the block if it may be joined: its node leaves, it has few rows and brings no schema.
+  // False: it stays the caller's.
+  bool Add(BlockMessage& block);
   // All that was added; `least`: as many blocks go together.
   Ready Take(size_t least = kLeastBlocks);
 
@@ -51,7 +50,11 @@ class BlockJoiner {
  private:
   void Join(std::vector<BlockMessage> blocks, size_t least, BlockEncoder& encoder, Ready& ready);
 
-  std::map<uint64_t, std::vector<BlockMessage>> waiting_;  // by schema
+  struct Waiting {
+    BlockMessage block;
+    size_t rows;
+  };
+  std::map<uint64_t, std::vector<Waiting>> waiting_;  // by schema
   size_t bytes_ = 0;
 };
 

@@ -195,11 +195,7 @@ Nanos BlockSender::RunRelayed(Nanos now) {
     BlockMessage block = std::move(relayed_.front());
     relayed_.pop_front();
     relayed_bytes_ -= block.bytes.size();
-    if (joins_ != Joins::kNo && BlockJoiner::Takes(block)) {
-      joiner_.Add(std::move(block));
-    } else {
-      Pass(block);
-    }
+    if (joins_ == Joins::kNo || !joiner_.Add(block)) Pass(block);
   }
   PassJoined();
   gather_until_ = 0;
