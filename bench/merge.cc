@@ -11,7 +11,7 @@
 //
 // All cases run over plain links and over sealed ones, by turns in one process, ROUNDS times each.
 // `sealed` is what sealing adds to the parent's CPU time, in percent: the median of the rounds'
-// ratios, and from the lowest to the highest. usage: bench_merge [TICKS [ROUNDS]]
+// ratios, and from the lowest to the highest. usage: bench_merge [TICKS [ROUNDS [CASE]]]
 #include <fmt/core.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -344,11 +344,12 @@ constexpr Case kCases[] = {
 }  // namespace sonde::tree
 
 int main(int argc, char** argv) {
-  const int ticks = argc > 1 ? std::atoi(argv[1]) : 2000;
-  const int rounds = std::max(argc > 2 ? std::atoi(argv[2]) : 7, 1);
+  const int ticks = argc > 1 ? std::atoi(argv[1]) : 800;
+  const int rounds = std::max(argc > 2 ? std::atoi(argv[2]) : 31, 1);
   std::signal(SIGPIPE, SIG_IGN);
+  const std::string_view only = argc > 3 ? argv[3] : "";
   for (const sonde::tree::Case& c : sonde::tree::kCases) {
-    sonde::tree::Compare(c, ticks, rounds);
+    if (only.empty() || only == c.name) sonde::tree::Compare(c, ticks, rounds);
   }
   return 0;
 }
