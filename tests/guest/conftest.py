@@ -124,6 +124,7 @@ def in_guest(stage, options, program, *words):
     )  # fmt: skip
     if done.returncode != 0:
         pytest.fail(f"the guest failed:\n{done.stdout[-2000:]}{done.stderr[-4000:]}", pytrace=False)
+    print(done.stderr, file=sys.stderr)  # how long each scenario took, for pytest -s
     seen = Seen(json.loads(done.stdout))
     if "contain" not in words:
         keep(seen)

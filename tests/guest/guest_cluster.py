@@ -8,6 +8,7 @@ import glob
 import os
 import pathlib
 import pty
+import pwd
 import select
 import signal
 import subprocess
@@ -26,6 +27,7 @@ LEVEL = ["--telemetry-level=2", "--telemetry-period=200ms"]
 ALL = ["--telemetry-level=4", "--telemetry-period=200ms"]
 LEVELS = {"without": [], "with": LEVEL}
 NODES = ("n1", "n2")
+IDLE = dict.fromkeys(NODES, "IDLE")
 # By then slurmstepd has given up: UnkillableStepTimeout is 10 s here.
 SETTLED = 40.0
 # s that a scenario's commands, and Slurm after them, may wait longer with telemetry (idle()): a daemon that has
@@ -103,11 +105,26 @@ class Cluster:
     def __init__(self, directory):
         self.dir = directory
 
+        self._started_as = {}
+
     def popen(self, words, user=USER):
-        command = [CLUSTER, "run", self.dir, *(["--user", user] if user else []), "--", *words]
         return subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
-        )
+            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            **self._start_as(user),
+        )  # fmt: skip
+
+    def _start_as(self, user):
+        """Popen's arguments with which a command runs as `scripts/cluster run` has it: that takes 0.7 s here each
+        time until the command begins, and is asked once."""
+        if user not in self._started_as:
+            command = [CLUSTER, "run", self.dir, *(["--user", user] if user else []), "--", "env", "--null"]
+            shown = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout
+            env = dict(line.split("=", 1) for line in shown.split("\0") if line)
+            self._started_as[user] = {"env": env}
+            if user:
+                groups = os.getgrouplist(user, pwd.getpwnam(user).pw_gid)
+                self._started_as[user] |= {"user": user, "group": user, "extra_groups": groups, "cwd": env["HOME"]}
+        return self._started_as[user]
 
     def run(self, words, user=USER, timeout=100):
         process = self.popen(words, user)
@@ -121,8 +138,9 @@ class Cluster:
     def on_terminal(self, words, typed, user=USER, timeout=100):
         """As run(), on a terminal at which somebody types."""
         master, slave = pty.openpty()
-        command = [CLUSTER, "run", self.dir, "--user", user, "--", *words]
-        process = subprocess.Popen(command, stdin=slave, stdout=slave, stderr=slave, start_new_session=True)
+        process = subprocess.Popen(
+            words, stdin=slave, stdout=slave, stderr=slave, start_new_session=True, **self._start_as(user)
+        )
         os.close(slave)
         os.write(master, typed)
         output, end = b"", time.monotonic() + timeout
@@ -150,7 +168,7 @@ class Cluster:
 
     def settle(self):
         """The nodes' states once no job is there any more, or no more is to be expected."""
-        wait_for(lambda: self.node_states() == dict.fromkeys(NODES, "IDLE"), SETTLED, 0.5)
+        wait_for(lambda: self.node_states() == IDLE, SETTLED, 0.5)
         return self.node_states()
 
     def restore(self):
@@ -161,6 +179,8 @@ class Cluster:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         GO.unlink(missing_ok=True)
+        if self.node_states() == IDLE:
+            return
         for node in NODES:
             self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], user=None)
         self.settle()
