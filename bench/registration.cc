@@ -1,9 +1,11 @@
 // How long it takes until all nodes of a step are registered, and what that costs its head: through
-// gateways, and with a connection of each node to the head.
+// gateways, and with a connection of each node to the head. Then what it costs when all of them say
+// goodbye and are gone, until the profile is written and the report is there.
 //
 // Head and connections are the real ones, over sockets of loopback, sealed. The nodes are in
 // another process. A gateway's nodes are only named to it here: they would be on other machines.
-// All come at once, which is the worst that srun can do.
+// All come and go at once, which is the worst that srun can do. They have no samples: what their
+// blocks cost is in bench/backfill.
 // usage: bench_registration [NODES...]
 #include <fmt/core.h>
 #include <sys/wait.h>
@@ -17,6 +19,7 @@
 #include <vector>
 
 #include "bench/growth.h"
+#include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/head/head.h"
 #include "daemon/link/address.h"
@@ -55,27 +58,41 @@ tree::Registration RegistrationOf(uint32_t node, uint32_t nodes) {
 // A node, with those that come through it.
 class Comer final : public node::HeadLink::Owner {
  public:
-  Comer(Loop& loop, uint32_t node, uint32_t nodes, uint16_t head, size_t& welcomes)
-      : node_(node), nodes_(nodes), welcomes_(welcomes), link_(loop, {}, *this) {
+  Comer(Loop& loop, uint32_t node, uint32_t nodes, uint16_t head, size_t& answers)
+      : node_(node), nodes_(nodes), answers_(answers), link_(loop, {}, *this) {
     link_.Connect(kHost, head);
   }
   void Bring(uint32_t node) { brings_.push_back(node); }
+  void SayGoodbye() {
+    tree::Bye bye;
+    bye.tasks_ended = 1;
+    bye.ended = static_cast<uint64_t>(Clock::System().Now());
+    const std::string payload = Encode(bye);
+    for (uint64_t i = 0; i < brings_.size(); ++i) {
+      link_.Send(Type::kVia, tree::EncodeVia({i, static_cast<uint8_t>(Type::kBye), payload}));
+    }
+    link_.Send(Type::kBye, payload);
+  }
 
   tree::Registration registration() const override { return RegistrationOf(node_, nodes_); }
-  void OnWelcome(const tree::Welcome& /*welcome*/, Nanos /*waited*/) override { ++welcomes_; }
+  void OnWelcome(const tree::Welcome& /*welcome*/, Nanos /*waited*/) override { ++answers_; }
   void OnHeadMessage(Type type, std::string_view payload) override {
     if (type == Type::kGateway) {
       for (uint64_t i = 0; i < brings_.size(); ++i) {
         link_.Send(Type::kViaOpen, Encode(tree::ViaOpen{i, RegistrationOf(brings_[i], nodes_)}));
       }
     }
+    answers_ += type == Type::kByeAck;
     tree::ViaMessage message;
     if (type != Type::kVia || !DecodeVia(payload, message).ok()) return;
-    welcomes_ += static_cast<Type>(message.type) == Type::kWelcome;
+    answers_ += static_cast<Type>(message.type) == Type::kWelcome;
+    if (static_cast<Type>(message.type) != Type::kByeAck) return;
+    ++answers_;
+    link_.Send(Type::kViaClose, VarintBytes(message.channel));
   }
   void OnHeadLost(tree::Link& /*link*/, const Status& why) override { Die(why.message()); }
   void OnNoHead(const Status& why) override { Die(why.message()); }
-  void OnOver() override { Die("the step is over"); }
+  void OnOver() override { _exit(0); }  // which the head says when it has its report
   bool IsSuspended() const override { return false; }
   bool BecomeHead() override { return false; }
 
@@ -83,26 +100,30 @@ class Comer final : public node::HeadLink::Owner {
   const uint32_t node_;
   const uint32_t nodes_;
   std::vector<uint32_t> brings_;
-  size_t& welcomes_;
+  size_t& answers_;  // to what all nodes have asked last
   node::HeadLink link_;
 };
 
-// In a process of its own, until it is killed.
-[[noreturn]] void RunNodes(uint32_t nodes, uint32_t gateways, uint16_t head, int done) {
+// In a process of its own. All say goodbye once there is something to read from `go`.
+[[noreturn]] void RunNodes(uint32_t nodes, uint32_t gateways, uint16_t head, int done, int go) {
   Loop loop;
-  size_t welcomes = 0;
+  size_t answers = 0;
   std::vector<std::unique_ptr<Comer>> comers;
   for (uint32_t i = 0; i < gateways; ++i) {
-    comers.push_back(std::make_unique<Comer>(loop, i, nodes, head, welcomes));
+    comers.push_back(std::make_unique<Comer>(loop, i, nodes, head, answers));
   }
   for (uint32_t i = gateways; i < nodes; ++i) comers[i % gateways]->Bring(i);
   loop.AddSleepCheck([&] {
-    if (welcomes == nodes) loop.Stop();
+    if (answers == nodes) loop.Stop();
     return true;
   });
   loop.Run();
-  if (write(done, "x", 1) != 1) Die("the head is gone");
-  for (;;) pause();
+  char byte = 'x';
+  if (write(done, &byte, 1) != 1 || read(go, &byte, 1) != 1) Die("the head is gone");
+  answers = 0;
+  for (const auto& comer : comers) comer->SayGoodbye();
+  loop.Run();
+  _exit(0);
 }
 
 void Measure(const char* kind, uint32_t nodes, uint32_t gateways) {
@@ -110,7 +131,8 @@ void Measure(const char* kind, uint32_t nodes, uint32_t gateways) {
   if (!socket.ok()) Die(socket.status().message());
   const uint16_t port = tree::PortOf(tree::LocalAddress(socket->get()));
   int ends[2];
-  if (pipe(ends) != 0) Die("no pipe");
+  int go[2];
+  if (pipe(ends) != 0 || pipe(go) != 0) Die("no pipe");
   TempDir directory{TempDir::Memory()};
   Loop loop;
   StepClock clock;
@@ -124,29 +146,37 @@ void Measure(const char* kind, uint32_t nodes, uint32_t gateways) {
   launch.job.period = kSecond;
   Config config;
   config.http = "off";
-  head::Head head(loop, clock, launch, config, [&](const std::string& /*report*/) { loop.Stop(); });
+  bool reported = false;
+  head::Head head(loop, clock, launch, config, [&](const std::string& /*report*/) {
+    reported = true;
+    loop.Stop();
+  });
   if (const Status started = head.Start(*std::move(socket)); !started.ok()) Die(started.message());
   const double memory = OwnPrivateBytes();
   const Nanos begin = Clock::System().Monotonic();
   const double cpu = growth::CpuMicroseconds();
   const pid_t pid = fork();
   if (pid < 0) Die("cannot fork");
-  if (pid == 0) RunNodes(nodes, gateways, port, ends[1]);
+  if (pid == 0) RunNodes(nodes, gateways, port, ends[1], go[0]);
   const Status watched = loop.Watch(ends[0], EPOLLIN, [&](uint32_t) { loop.Stop(); });
   if (!watched.ok()) Die(watched.message());
   loop.Run();
   const double cost = (growth::CpuMicroseconds() - cpu) / nodes;
   const double took = static_cast<double>(Clock::System().Monotonic() - begin) / 1e6;
   const double kept = (OwnPrivateBytes() - memory) / nodes;
+  loop.Unwatch(ends[0]);
+  const double end = growth::CpuMicroseconds();
+  if (write(go[1], "x", 1) != 1) Die("the nodes are gone");
+  loop.Run();
+  const double end_cost = (growth::CpuMicroseconds() - end) / nodes;
+  if (!reported) Die("no report of the step");
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
-  loop.Unwatch(ends[0]);
-  close(ends[0]);
-  close(ends[1]);
+  for (const int fd : {ends[0], ends[1], go[0], go[1]}) close(fd);
   fmt::print(
       "figure {0}_{1} {2:.3f} us\nfigure {0}_all_{1} {3:.0f} ms\nfigure {0}_connections_{1} {4} "
-      "connections\nfigure {0}_memory_{1} {5:.0f} bytes\n",
-      kind, nodes, cost, took, gateways, kept);
+      "connections\nfigure {0}_memory_{1} {5:.0f} bytes\nfigure {0}_end_{1} {6:.3f} us\n",
+      kind, nodes, cost, took, gateways, kept, end_cost);
   std::fflush(stdout);
 }
 

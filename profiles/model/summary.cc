@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "series/query/steps.h"
 
@@ -167,13 +168,19 @@ bool HeldFromFootprint(Summary& s, const Profile& profile) {
   return of_node;
 }
 
-// Whether the daemon of that node was started anew later, and is another node from then on.
-bool IsReplaced(const JobDescription& job, size_t index) {
-  const NodeInfo& node = job.nodes[index];
-  return node.left != 0 &&
-         std::any_of(job.nodes.begin(), job.nodes.end(), [&](const NodeInfo& other) {
-           return other.host == node.host && other.job == node.job && other.joined >= node.left;
-         });
+// For each node, whether its daemon was started anew later and is another node from then on.
+std::vector<bool> ReplacedNodes(const JobDescription& job) {
+  std::map<std::pair<std::string_view, std::string_view>, Nanos> last_joined;
+  for (const NodeInfo& node : job.nodes) {
+    Nanos& last = last_joined.try_emplace({node.host, node.job}, node.joined).first->second;
+    last = std::max(last, node.joined);
+  }
+  std::vector<bool> replaced;
+  replaced.reserve(job.nodes.size());
+  for (const NodeInfo& node : job.nodes) {
+    replaced.push_back(node.left != 0 && last_joined[{node.host, node.job}] >= node.left);
+  }
+  return replaced;
 }
 
 // The end of the tasks on the nodes that were not lost, if all these nodes have said goodbye.
@@ -189,10 +196,11 @@ Nanos EndOfTasks(const JobDescription& job, Nanos end) {
 // How many tasks were measured, and for how long together.
 void AddMeasured(Summary& s, const JobDescription& job, Nanos now) {
   const std::vector<double> seconds = MeasuredSeconds(job, now, /*of_tasks=*/true);
+  const std::vector<bool> replaced = ReplacedNodes(job);
   double tasks = 0;
   double together = 0;
   for (size_t i = 0; i < seconds.size(); ++i) {
-    if (!IsReplaced(job, i)) tasks += job.nodes[i].tasks;
+    if (!replaced[i]) tasks += job.nodes[i].tasks;
     together += seconds[i] * job.nodes[i].tasks;
   }
   // A step of `sonde run` or of a script has more processes than tasks that Slurm counts.
@@ -211,11 +219,12 @@ void AddMeasured(Summary& s, const JobDescription& job, Nanos now) {
 double CpusOf(const JobDescription& job, const std::vector<NodeRow>& rows, double node_cpu,
               double duration, Nanos now) {
   const std::vector<double> seconds = MeasuredSeconds(job, now, /*of_tasks=*/false);
+  const std::vector<bool> replaced = ReplacedNodes(job);
   double together = 0;
   double cpus = 0;
   for (size_t i = 0; i < seconds.size(); ++i) {
     together += seconds[i];
-    if (rows.size() != seconds.size() || IsReplaced(job, i)) continue;
+    if (rows.size() != seconds.size() || replaced[i]) continue;
     const double one = rows[i].node_cpu_seconds / seconds[i];
     if (std::isfinite(one)) cpus += std::round(one);
   }
@@ -278,10 +287,11 @@ std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDe
 std::vector<double> MeasuredSeconds(const JobDescription& job, Nanos now, bool of_tasks) {
   const Nanos end = job.end != 0 ? job.end : now;
   const Nanos tasks_end = EndOfTasks(job, end);
+  const std::vector<bool> replaced = ReplacedNodes(job);
   std::vector<double> seconds;
   for (size_t i = 0; i < job.nodes.size(); ++i) {
     const NodeInfo& node = job.nodes[i];
-    const bool ended = node.left != 0 && !node.lost && !IsReplaced(job, i);
+    const bool ended = node.left != 0 && !node.lost && !replaced[i];
     Nanos until = node.left == 0 ? end : std::min(node.left, end);
     if (of_tasks && ended) until = tasks_end;
     const Nanos time = until - std::max(job.start, node.joined);

@@ -1,0 +1,17 @@
+"""All nodes come to a real head through gateways, and go (bench/registration.cc): with 32,000 each costs what it does with
+1,000, over sealed sockets and until the report is there."""
+
+import os
+
+import growth
+import pytest
+
+
+@pytest.fixture(scope="module")
+def cost():
+    return growth.costs(os.environ["BENCH_REGISTRATION"])
+
+
+@pytest.mark.parametrize("phase", ["gateways", "gateways_end"])
+def test_what_a_node_costs_does_not_grow(cost, phase):
+    assert growth.growth(cost, phase) <= 1.3, cost
