@@ -149,7 +149,12 @@ void FaultyFabric::Hold(fid_ep* endpoint, fi_addr_t to, const void* bytes, size_
   Held* const at = held.get();
   held_[&at->context] = std::move(held);
   const Nanos wait = std::uniform_int_distribution<Nanos>(0, faults.latest)(random_);
-  SendHeldIn(wait, at);
+  ++waiting_;
+  loop_.After(wait, [this, at, alive = std::weak_ptr<char>(alive_)] {
+    if (alive.expired()) return;
+    --waiting_;
+    SendHeld(at);
+  });
 }
 
 void FaultyFabric::SendHeldIn(Nanos wait, Held* held) {

@@ -45,6 +45,8 @@ class FaultyFabric {
   Faults faults;
   bool no_endpoints = false;  // none can be made
   uint64_t lost = 0, late = 0, twice = 0;
+  // How many packets are held back, to be late or to come once more.
+  size_t waiting() const { return waiting_; }
 
  private:
   // Bytes that are the shim's to send, with what the provider needs beside them.
@@ -107,6 +109,7 @@ class FaultyFabric {
   std::map<fid_cq*, std::vector<void*>>
       made_up_;                                  // completions of sends that the provider never saw
   std::map<void*, std::unique_ptr<Held>> held_;  // by the context
+  size_t waiting_ = 0;
   std::shared_ptr<char> alive_ = std::make_shared<char>();  // timers may come after this
 };
 

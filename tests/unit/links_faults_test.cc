@@ -209,6 +209,40 @@ TEST_P(RdmFaults, ThatEndLinksLeaveNothingTaken) {
   EXPECT_LE(OpenDescriptors(), descriptors + 8);
 }
 
+// Who connects is not kept out by hellos that come once more when their links have ended.
+TEST_P(RdmFaults, ARepeatedHelloOfALinkThatHasEndedIsNoNewLink) {
+  FaultyFabric faulty(loop, 7);
+  Pair pair(loop, faulty.library(), Options(GetParam()));
+  // What is on its way to an address is dropped with the last link there: this one stays.
+  End stays;
+  pair.Connect(stays);
+  ASSERT_TRUE(stays.link->Send(1, "stays").ok());
+  ASSERT_TRUE(Until([&] { return !pair.accepted.empty(); }));
+  for (int round = 0; round < 8; ++round) {
+    // Each packet comes once more, when the link has ended.
+    faulty.faults = {.twice = 1, .latest = 30 * kMillisecond};
+    End end;
+    pair.Connect(end);
+    ASSERT_TRUE(end.link->Send(1, "up").ok());
+    const size_t before = pair.accepted.size();
+    ASSERT_TRUE(Until([&] { return end.closed > 0 || pair.accepted.size() > before; }));
+    ASSERT_EQ(end.closed, 0) << end.why.message();
+    end.link.reset();
+    ASSERT_TRUE(Until([&] { return pair.accepted.back()->closed > 0; }));
+  }
+  faulty.faults = {};
+  ASSERT_TRUE(Until([&] { return faulty.waiting() == 0; }));
+  // What comes of the last link comes after all that was sent before.
+  End last;
+  const size_t before = pair.accepted.size();
+  pair.Connect(last);
+  ASSERT_TRUE(last.link->Send(1, "last").ok());
+  ASSERT_TRUE(Until([&] { return pair.accepted.size() > before || last.closed > 0; }));
+  ASSERT_EQ(last.closed, 0) << last.why.message();
+  EXPECT_EQ(pair.there->pending(), 0u);
+  EXPECT_GT(faulty.twice, 8u);
+}
+
 TEST_P(RdmFaults, OnceTheListenerIsGoneWhoComesHearsAtOnce) {
   Loop theirs;
   const auto library = FabricLibrary::Load();

@@ -228,7 +228,15 @@ Result<uint64_t> RdmDomain::Add(RdmLink* link) {
   return number;
 }
 
-void RdmDomain::Remove(uint64_t number) { links_.erase(number); }
+void RdmDomain::Remove(uint64_t number) {
+  const auto at = links_.find(number);
+  if (at == links_.end()) return;
+  if (at->second->accepted()) {
+    if (former_.size() >= kFormer) former_.pop_front();
+    former_.push_back(at->second->peer_number());
+  }
+  links_.erase(at);
+}
 
 std::unique_ptr<RdmLink> RdmDomain::TakePending(uint64_t number) {
   const auto at = std::find_if(pending_.begin(), pending_.end(),
@@ -315,6 +323,7 @@ void RdmDomain::OnHello(const RdmPacket& packet) {
   for (const auto& [number, link] : links_) {
     if (link->peer_number() == packet.from) return;  // we know
   }
+  if (std::find(former_.begin(), former_.end(), packet.from) != former_.end()) return;
   // Packets that the provider neither sends nor gives up keep buffers, of which links need most.
   if (abandoned_ >= kSendsPerLink * options_.max_links) return;
   const Result<uint32_t> peer = AddPeer(packet.payload);

@@ -22,6 +22,7 @@
 #include <rdma/fi_eq.h>
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <optional>
 #include <string>
@@ -181,6 +182,9 @@ class RdmDomain : public std::enable_shared_from_this<RdmDomain> {
   Nanos tidy_wait_ = kPollMin;
   std::unordered_map<uint64_t, RdmLink*> links_;
   std::vector<std::unique_ptr<RdmLink>> pending_;  // by age
+  // Peers' numbers of the accepted links that ended last: a hello of one of these is no new link.
+  static constexpr size_t kFormer = 128;
+  std::deque<uint64_t> former_;
 };
 
 }  // namespace sonde::tree

@@ -43,6 +43,7 @@ class RdmLink final : public Link {
   // From the domain. Each may destroy the link.
   uint64_t number() const { return number_; }
   uint64_t peer_number() const { return peer_number_; }
+  bool accepted() const { return accepted_; }
   void OnPacket(const RdmPacket& packet);
   void OnSent(int error);
 
