@@ -94,6 +94,7 @@ class Comer final : public node::HeadLink::Owner {
   void OnNoHead(const Status& why) override { Die(why.message()); }
   void OnOver() override { _exit(0); }  // which the head says when it has its report
   bool IsSuspended() const override { return false; }
+  void Note(std::string /*text*/) override {}
   bool BecomeHead() override { return false; }
 
  private:

@@ -114,6 +114,7 @@ class BenchNode final : public node::HeadLink::Owner {
   void OnNoHead(const Status& why) override { Die(why.message()); }
   void OnOver() override {}
   bool IsSuspended() const override { return false; }
+  void Note(std::string /*text*/) override {}
   bool BecomeHead() override { return false; }
 
  private:

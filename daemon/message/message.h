@@ -101,6 +101,7 @@ enum class Type : uint8_t {
   kVia = 62,       // both: varint channel, and a message of it: its type, a byte, and payload
   kViaClose = 63,  // both: varint channel: nothing more comes of it
   kGatewayLeaves = 64,  // gateway -> node: it goes; the node looks for another way
+  kGatewayCheck = 65,   // node -> gateway: are you there? And its answer, the same
 };
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after

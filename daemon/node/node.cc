@@ -296,6 +296,11 @@ void Node::CheckWayUp(Nanos late) {
     TellLeftOut("no ticks are left out any more");
   }
   if (uplink_.link() != nullptr && uplink_.link() == parent_.link()) parent_.Check(late);
+  CheckGateway();
+}
+
+void Node::CheckGateway() {
+  head_.CheckGateway(head_.link() != nullptr && uplink_.link() == head_.link());
 }
 
 void Node::OnUplinkMessage(Type type, std::string_view payload) {

@@ -150,6 +150,7 @@ class Node final : private HeadLink::Owner,
   void SendOwn(Nanos time);
   void AddOwnMoments();
   void CheckWayUp(Nanos late);
+  void CheckGateway();
   void TellLeftOut(std::string_view end);
   void OnQuery(std::string_view payload);
 

@@ -85,6 +85,7 @@ void Node::Deliver() {
   blocks_.Finish(now, deadline);
   blocks_limit_timer_ = loop_.At(deadline, [this] { SendLastWord(); });
   RunBlocks();
+  CheckGateway();
   CheckDelivered();
 }
 

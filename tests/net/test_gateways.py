@@ -2,10 +2,11 @@
 of which the first three are gateways."""
 
 import pytest
-from step import HEALS_WITHIN, wait_for
+from step import BLACK_HOLE_HEALS_WITHIN, HEALS_WITHIN, wait_for
 
 NODES = 9
 GATEWAYS = 3
+GATEWAY_ANSWERS_WITHIN = 1.0  # or its nodes leave it
 
 
 def at_the_head(step):
@@ -74,6 +75,83 @@ def test_a_gateway_dies(step):
     gateways = [step.nodes[0].address, step.nodes[2].address]
     wait_for(lambda: at_the_head(step) == sorted(gateways + behind), "its nodes at the head")
     for node in step.alive():
+        node.add(1)
+    step.wait_total()
+    check_end(step)
+
+
+def hangs(step, gateway):
+    """Its daemon is there and does nothing; its kernel takes what the others send."""
+    gateway.daemon.stop()
+    gateway.lost = True  # for the time being
+
+
+def told_of(step, gateway):
+    """Whether the profile says that nodes have left that gateway."""
+    return any(gateway.host in note and "did not answer" in note for note in step.profile()["notes"])
+
+
+def test_a_gateway_hangs(step):
+    """Its nodes ask whether it is there, and come to the head by themselves: at once if they have something
+    to say, else when they have long heard nothing. They lose no sample, and the profile tells of it."""
+    hung = step.nodes[1]
+    behind = [step.nodes[4], step.nodes[7]]
+    fault = step.now()
+    hangs(step, hung)
+    for node in step.alive():
+        node.add(1)
+    step.check_whole_since(fault, BLACK_HOLE_HEALS_WITHIN + GATEWAY_ANSWERS_WITHIN)
+    # One of them has no reason to say anything.
+    wait_for(lambda: all(node.address in at_the_head(step) for node in behind), "its nodes at the head")
+    step.wait_total()
+    wait_for(lambda: told_of(step, hung), lambda: f"notes: {step.profile()['notes']}")
+    hung.lost = False
+    hung.daemon.go_on()
+    went_on = step.now()
+    step.check_whole_since(went_on, BLACK_HOLE_HEALS_WITHIN)
+    for node in step.nodes:
+        node.add(1)
+    step.wait_total()
+    job = check_end(step)
+    assert not [info["host"] for info in job["nodes"] if info["lost"]], job["nodes"]
+
+
+def test_a_gateway_hangs_at_the_steps_end(make_step):
+    """Its nodes say goodbye to the head itself, within the time that they have. The gateway is nobody's
+    parent here."""
+    step = make_step(nodes=NODES, gateways=True, fanout=16)
+    step.start_nodes()
+    wait_for(lambda: gateway_of(step, step.nodes[4]) is step.nodes[1], "a gateway")
+    step.wait_whole()
+    hung = step.nodes[1]
+    for node in step.nodes:
+        node.add(1)
+    step.wait_total()
+    hangs(step, hung)
+    report = step.finish()
+    job = step.stored()["job"]
+    unheard = [info["host"] for info in job["nodes"] if not info["left"] or info["lost"]]
+    assert unheard == [hung.host], (job["nodes"], report)
+    assert not [note for note in job["notes"] if "without word" in note], job["notes"]
+    step.check_stored_total()
+
+
+def test_a_gateway_hangs_before_its_nodes_come(make_step):
+    """It listens, so that they connect, and nobody answers."""
+    step = make_step(nodes=NODES, gateways=True)
+    step.start_nodes(GATEWAYS)
+    hung = step.nodes[1]
+    wait_for(lambda: all(ports_of(node) for node in step.nodes[:GATEWAYS]), "the gateways' ports")
+    hangs(step, hung)
+    for node in step.nodes[GATEWAYS:]:
+        node.start()
+    behind = [step.nodes[4].address, step.nodes[7].address]
+    wait_for(lambda: set(behind) <= set(at_the_head(step)), "its nodes at the head", 10)
+    hung.lost = False
+    hung.daemon.go_on()
+    step.wait_registered(step.nodes)
+    step.wait_whole()
+    for node in step.nodes:
         node.add(1)
     step.wait_total()
     check_end(step)

@@ -3,12 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -135,6 +137,7 @@ class GatewayWays : public testing::Test, public HeadLink::Owner {
   void OnOver() override { ended_ = "the step is over"; }
   bool IsSuspended() const override { return false; }
   bool BecomeHead() override { return false; }
+  void Note(std::string text) override { notes_.push_back(std::move(text)); }
 
   // What the head has of a gateway or a node that came by itself.
   struct HeadEnd {
@@ -211,6 +214,7 @@ class GatewayWays : public testing::Test, public HeadLink::Owner {
   std::optional<uint32_t> index_;
   std::optional<std::string> ended_;
   std::vector<tree::Message> messages_;
+  std::vector<std::string> notes_;
   int welcomes_ = 0;
   int losses_ = 0;
   int through_gateway_ = 0;
@@ -362,6 +366,66 @@ TEST_F(GatewayWays, WhoLeavesIsGoneForTheHead) {
   node.reset();
   ASSERT_TRUE(tree::RunUntil(loop_, [&] { return ends_[0]->closed == 1; }));
   EXPECT_EQ(porter.left, 1);
+}
+
+// Its kernel takes what the node sends, and nothing comes back.
+TEST_F(GatewayWays, AGatewayThatHangsIsLeft) {
+  std::vector<std::unique_ptr<tree::Link>> hung;
+  tree::Acceptor door(loop_, GatewayKey(), {tree::Channel::Purpose::kGateway, 3, ""},
+                      [&](const tree::Registration&, std::unique_ptr<tree::Link> link) {
+                        Send(*link, Type::kWelcome, Encode(tree::Welcome{.index = 7}));
+                        hung.push_back(std::move(link));
+                      });
+  auto listener = tree::Listener::Open(
+      loop_, "127.0.0.1", {0, 0},
+      [&](std::unique_ptr<tree::SocketLink> link) { door.Take(std::move(link)); });
+  ASSERT_TRUE(listener.ok());
+  HeadLink node(loop_, GatewayKey(), *this);
+  Connect(node, {{{3, "127.0.0.1", (*listener)->port()}}});
+  RunUntilWelcome();
+  ASSERT_THAT(hung, SizeIs(1));
+  EXPECT_TRUE(node.Send(Type::kNote, "something"));
+  RunUntilWelcome(2);
+  EXPECT_EQ(losses_, 1);
+  EXPECT_THAT(ends_, SizeIs(1)) << "it has come to the head itself";
+  ASSERT_THAT(notes_, SizeIs(1));
+  EXPECT_THAT(notes_[0], testing::HasSubstr("its gateway 127.0.0.1 did not answer"));
+}
+
+// To most of what a node says the head has no answer; the gateway has one.
+TEST_F(GatewayWays, AGatewayThatIsThereIsKept) {
+  Porter porter(*this, 3);
+  porter.Open();
+  HeadLink node(loop_, GatewayKey(), *this);
+  Connect(node, {porter.Doors(3)});
+  RunUntilWelcome();
+  bool passed = false;
+  const auto stop = loop_.After(2 * HeadLink::kGatewayAnswer, [&] { passed = true; });
+  EXPECT_TRUE(node.Send(Type::kNote, "something"));
+  ASSERT_TRUE(tree::RunUntil(loop_, [&] { return passed; }));
+  loop_.Cancel(stop);
+  EXPECT_EQ(losses_, 0);
+  EXPECT_THAT(notes_, IsEmpty());
+  EXPECT_THAT(ends_[0]->messages, SizeIs(1)) << "the question is the gateway's alone";
+}
+
+// Nobody is silent because nobody ran.
+TEST_F(GatewayWays, AMachineThatStoodStillKeepsItsGateway) {
+  Porter porter(*this, 3);
+  porter.Open();
+  HeadLink node(loop_, GatewayKey(), *this);
+  Connect(node, {porter.Doors(3)});
+  RunUntilWelcome();
+  EXPECT_TRUE(node.Send(Type::kNote, "something"));
+  bool passed = false;
+  // When the question is under way, and when its answer should have come.
+  loop_.After(HeadLink::kGatewayWord + kMillisecond, [&] {
+    std::this_thread::sleep_for(std::chrono::nanoseconds(2 * HeadLink::kGatewayAnswer));
+    loop_.After(HeadLink::kGatewayAnswer, [&] { passed = true; });
+  });
+  ASSERT_TRUE(tree::RunUntil(loop_, [&] { return passed; }));
+  EXPECT_EQ(losses_, 0);
+  EXPECT_THAT(notes_, IsEmpty());
 }
 
 // A connection to the head that takes nothing while it is full.

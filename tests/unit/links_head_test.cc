@@ -32,6 +32,7 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
   void OnNoHead(const Status& why) override { ended_ = why.message(); }
   void OnOver() override { ended_ = "the step is over"; }
   bool IsSuspended() const override { return suspended_; }
+  void Note(std::string /*text*/) override {}
   bool BecomeHead() override {
     ++became_head_;
     return false;

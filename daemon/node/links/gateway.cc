@@ -58,6 +58,10 @@ void Gateway::OnProven(const tree::Registration& who, std::unique_ptr<tree::Link
 // What the head cannot take now it would never hear of: the node comes again.
 void Gateway::Up(uint64_t channel, uint8_t type, std::string_view payload) {
   if (head_ == nullptr) return;
+  if (static_cast<Type>(type) == Type::kGatewayCheck) {
+    tree::Send(*links_.at(channel), Type::kGatewayCheck, "");
+    return;
+  }
   if (!TellClosed() || !Tell(Type::kVia, tree::EncodeVia({channel, type, payload}))) {
     Close(channel, true);
   }

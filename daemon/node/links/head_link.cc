@@ -1,5 +1,7 @@
 #include "daemon/node/links/head_link.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <iterator>
 #include <utility>
@@ -22,6 +24,7 @@ HeadLink::~HeadLink() { loop_.Cancel(timer_); }
 
 bool HeadLink::Send(Type type, std::string_view payload) {
   if (link() == nullptr || (type > tree::kLastOfEarlier && !link_->sealed())) return false;
+  if (through_gateway()) AwaitGateway();
   return tree::Send(*link_, type, payload);
 }
 
@@ -134,6 +137,12 @@ void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
 
 void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
   heard_ = true;
+  if (through_gateway()) {
+    heard_at_ = Clock::System().Monotonic();
+    awaits_gateway_ = false;
+    loop_.Cancel(std::exchange(timer_, 0));
+    if (static_cast<Type>(type) == Type::kGatewayCheck) return;
+  }
   if (static_cast<Type>(type) == Type::kOver) {
     welcome_ = false;
     Drop();
@@ -150,7 +159,11 @@ void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
   tree::Welcome welcome;
   if (welcome_ || !Decode(payload, welcome).ok()) return;
   loop_.Cancel(std::exchange(timer_, 0));
-  if (std::exchange(seek_until_, 0) != 0) ways_.erase(ways_.begin());
+  if (std::exchange(seek_until_, 0) != 0) {
+    gateway_ = ways_.front().front().host;
+    heard_at_ = Clock::System().Monotonic();
+    ways_.erase(ways_.begin());
+  }
   left_by_gateway_ = false;
   if (known_ && next_ > 0) head_ = successors_[next_ - 1];
   if (welcome.port != 0) head_.place.port = welcome.port;
@@ -164,6 +177,8 @@ void HeadLink::Drop() {
   if (link_ != nullptr) sent_before_ += link_->bytes_sent();
   handshake_.reset();
   heard_ = false;
+  gateway_.clear();
+  awaits_gateway_ = false;
   tree::DestroyLater(loop_, std::move(link_));
 }
 
@@ -234,6 +249,43 @@ void HeadLink::GoDirectly() {
   log::Info("no gateway leads to the head: this node connects to it");
   if (known_) return Try();
   ConnectDirectly();
+}
+
+// Something is sent: a word is to come, if only the gateway's own.
+void HeadLink::AwaitGateway() {
+  if (std::exchange(awaits_gateway_, true)) return;
+  timer_ = loop_.After(kGatewayWord, [this] { AskGateway(); });
+}
+
+void HeadLink::CheckGateway(bool sent) {
+  if (!through_gateway() || awaits_gateway_) return;
+  if (sent) return AwaitGateway();
+  const Nanos more = owner_.registration().node_id * kSecond % (kGatewayQuietMore + kSecond);
+  if (Clock::System().Monotonic() - heard_at_ < kGatewayQuiet + more) return;
+  awaits_gateway_ = true;
+  AskGateway();
+}
+
+void HeadLink::AskGateway() {
+  tree::Send(*link_, Type::kGatewayCheck, "");
+  AwaitAnswer();
+}
+
+void HeadLink::AwaitAnswer() {
+  const Nanos due = Clock::System().Monotonic() + kGatewayAnswer - kGatewayWord;
+  timer_ = loop_.At(due, [this, due] {
+    timer_ = 0;
+    OnGatewaySilent(due);
+  });
+}
+
+// This process may not have run, so that the answer is there and was not read.
+void HeadLink::OnGatewaySilent(Nanos due) {
+  if (Clock::System().Monotonic() - due > kGatewayLate) return AwaitAnswer();
+  const std::string gateway = gateway_;
+  OnClosed({Code::kTimeout, fmt::format("the gateway {} does not answer", gateway)});
+  // It waits for the next connection.
+  owner_.Note(fmt::format("its gateway {} did not answer: it went to the head itself", gateway));
 }
 
 Nanos HeadLink::EachNode() const {

@@ -62,6 +62,15 @@ class HeadLink {
   // For a gateway's answer, and between two rounds of its ports.
   static constexpr Nanos kGatewayAnswer = kSecond;
   static constexpr Nanos kGatewayPause = 50 * kMillisecond;
+  // A gateway from which nothing comes for so long after something was sent is asked whether it is
+  // there, and for the answer it has the rest of kGatewayAnswer.
+  static constexpr Nanos kGatewayWord = 250 * kMillisecond;
+  // A timer that is so late says that this process did not run, and nothing of the gateway.
+  static constexpr Nanos kGatewayLate = 100 * kMillisecond;
+  // It is asked as well when nothing was heard for so long, or up to kGatewayQuietMore longer, so
+  // that its nodes do not ask all at once.
+  static constexpr Nanos kGatewayQuiet = 10 * kSecond;
+  static constexpr Nanos kGatewayQuietMore = 4 * kSecond;
 
   // Whose connection it is: the node. It is not called by the constructor, nor once this is gone.
   class Owner {
@@ -81,6 +90,8 @@ class HeadLink {
     virtual bool IsSuspended() const = 0;
     // This node is next. False if it cannot be acting head.
     virtual bool BecomeHead() = 0;
+    // Something that a reader of the profile must know.
+    virtual void Note(std::string text) = 0;
 
    protected:
     ~Owner() = default;
@@ -95,6 +106,8 @@ class HeadLink {
                std::vector<std::vector<tree::Place>> ways = {});
   // A gateway that has not been found by now is not looked for any more.
   void StopSeeking();
+  // At every tick: whether the gateway is there. `sent`: data went over the link.
+  void CheckGateway(bool sent);
   // In the same process; it needs no proof.
   void Use(std::unique_ptr<tree::Link> link);
   // As the head that is there has named them. `own`: this node's index.
@@ -135,6 +148,12 @@ class HeadLink {
   void TryGateway();
   void NextDoor();
   void GoDirectly();
+  // Whether the connection goes through one.
+  bool through_gateway() const { return welcome_ && !gateway_.empty(); }
+  void AwaitGateway();
+  void AskGateway();
+  void AwaitAnswer();
+  void OnGatewaySilent(Nanos due);
   void Try();
   Nanos EachNode() const;
   Nanos Answer() const;
@@ -171,9 +190,12 @@ class HeadLink {
   size_t door_ = 0;                             // of ways_[0]
   Nanos seek_until_ = 0;                        // monotonic; 0: no gateway is looked for
   bool left_by_gateway_ = false;
-  size_t next_ = 0;    // 0: head_, else of successors_ the one before
-  size_t silent_ = 0;  // of those before it in this round, how many did not answer
-  Nanos lost_at_ = 0;  // monotonic; of the first connection, when it first failed
+  std::string gateway_;          // by name; "": the connection goes through none
+  Nanos heard_at_ = 0;           // monotonic; from a gateway
+  bool awaits_gateway_ = false;  // nothing was heard since something was sent
+  size_t next_ = 0;              // 0: head_, else of successors_ the one before
+  size_t silent_ = 0;            // of those before it in this round, how many did not answer
+  Nanos lost_at_ = 0;            // monotonic; of the first connection, when it first failed
   Loop::TimerId timer_ = 0;
 };
 
