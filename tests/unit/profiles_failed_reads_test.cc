@@ -20,12 +20,14 @@
 #include <limits>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "profiles/archive/owned_archive.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/live/live_steps.h"
 #include "profiles/upkeep/open_db.h"
 #include "profiles/upkeep/repair.h"
+#include "series/block/joined.h"
 #include "tests/unit/profiles_days.h"
 
 namespace {
@@ -35,6 +37,8 @@ std::string unreadable;  // NOLINT(cert-err58-cpp)
 int why = 0;
 // Of files with this in their paths it cannot be told whether they are there; "": of all it can.
 std::string unseen;  // NOLINT(cert-err58-cpp)
+// Of files with this in their paths zeros are read in place of what is there; "": of none.
+std::string zeros;  // NOLINT(cert-err58-cpp)
 std::atomic<bool> full{false};
 
 // What is opened below an open directory, by the directory's name.
@@ -51,6 +55,18 @@ bool Fails(const std::string& path) {
   if (unreadable.empty() || Resolved(path).find(unreadable) == std::string::npos) return false;
   errno = why;
   return true;
+}
+
+// Of a file that is open.
+ssize_t ReadAt(int fd, void* data, size_t size, off_t at) {
+  const ssize_t read = ::syscall(SYS_pread64, fd, data, size, at);
+  char path[PATH_MAX];
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t n = zeros.empty() ? 0 : ::readlink(link.c_str(), path, sizeof path);
+  const bool changed =
+      n > 0 && std::string_view(path, static_cast<size_t>(n)).find(zeros) != std::string::npos;
+  if (changed && read > 0) std::memset(data, 0, static_cast<size_t>(read));
+  return read;
 }
 
 bool IsUnseen(const std::string& path) {
@@ -97,6 +113,8 @@ int lstat(const char* path, struct stat* info) noexcept {
   if (IsUnseen(path)) return -1;
   return static_cast<int>(::syscall(SYS_lstat, path, info));
 }
+ssize_t pread(int fd, void* data, size_t size, off_t at) { return ReadAt(fd, data, size, at); }
+ssize_t pread64(int fd, void* data, size_t size, off64_t at) { return ReadAt(fd, data, size, at); }
 ssize_t write(int fd, const void* data, size_t size) {
   if (!full) return ::syscall(SYS_write, fd, data, size);
   errno = ENOSPC;
@@ -120,6 +138,7 @@ class FailedReadsTest : public DaysTest {
   void TearDown() override {
     unreadable = "";
     unseen = "";
+    zeros = "";
   }
   // Calls `f` while files cannot be read, with each error.
   static void Without(const std::string& files, const std::function<void()>& f) {
@@ -270,6 +289,46 @@ TEST_F(FailedReadsTest, AWriterThatOpensItsStepAgainLosesNothing) {
   live.reset();
   const OpenedArchive archive = Open();
   EXPECT_EQ(Points(*archive.reader, archive.reader->List()->at(0).key), 6u);
+}
+
+// Their schema is written with the first of them, and read for that: here other bytes come once
+// from the disk, which LevelDB itself sees, and no call fails.
+TEST_F(FailedReadsTest, JoinedBlocksHaveTheirSchemaWhenTheyComeAgain) {
+  auto live = *LiveArchive::Create(root(), TestJob());
+  ASSERT_TRUE(PutNodeBlock(*live, 0, 1, 0, 3).ok());
+  // Opened again, the database has the schema in a table.
+  full = true;
+  EXPECT_FALSE(PutNodeBlock(*live, 0, 2, 3, 3).ok());
+  full = false;
+  ASSERT_TRUE(PutNodeBlock(*live, 0, 2, 3, 3).ok());
+
+  const auto schema = Schema::Make(TaskSeries());
+  std::vector<JoinedEntry> entries;
+  std::vector<std::string> blocks;
+  for (const uint32_t node : {0u, 1u}) {
+    entries.push_back({.node = node, .group = "task", .sequence = 3, .first = 3});
+    blocks.push_back(MakeBlock(*schema, TestTimes(6, 1), {TestCpu(7, node), TestMemory(node)}));
+  }
+  BlockEncoder encoder;
+  const std::vector<std::string_view> views(blocks.begin(), blocks.end());
+  const std::string joined = *JoinBlocks(entries, views, encoder);
+  const auto put = [&] {
+    LiveArchive::BlockWrite write;
+    write.schema_id = schema->id();
+    write.block = joined;
+    write.joined = true;
+    live->ReplaceBlocks({&write, 1});
+    return write.status;
+  };
+  zeros = ".ldb";
+  EXPECT_EQ(put().code(), Code::kCorrupt);
+  zeros = "";
+  const Status again = put();
+  ASSERT_TRUE(again.ok()) << again.message();
+  live.reset();
+  const OpenedArchive archive = Open();
+  EXPECT_EQ(Points(*archive.reader, archive.reader->List()->at(0).key), 8u);
+  ExpectSound();
 }
 
 }  // namespace
