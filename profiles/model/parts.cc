@@ -9,6 +9,7 @@
 #include <map>
 #include <tuple>
 #include <utility>
+#include <vector>
 
 #include "core/time.h"
 #include "profiles/disk/archive_dir.h"
@@ -286,22 +287,47 @@ Profile MergeParts(std::vector<Part> parts) {
   return merged;
 }
 
-Coverage CoverageOf(const JobDescription& job, uint64_t got) {
+// A tick that fell into a node's registration is owed by the node only if it has a sample of it, as
+// in the head's own count (daemon/head/record/coverage_count.h). A row says how many nodes it has,
+// not which: of those that owe it without a doubt none is taken off.
+Coverage CoverageOf(const JobDescription& job, const std::map<Nanos, double>& nodes_at) {
+  Coverage coverage;
+  double got = 0;
+  for (const auto& [time, nodes] : nodes_at) got += nodes;
+  coverage.got = static_cast<uint64_t>(got);
+  coverage.skipped = job.coverage.skipped;
   const auto ticks = [&](Nanos from, Nanos to) {
     return to <= from ? 0 : static_cast<uint64_t>(to / job.period - from / job.period);
   };
-  Coverage coverage;
-  coverage.got = got;
-  coverage.skipped = job.coverage.skipped;
+  std::vector<Nanos> came;
+  std::vector<Nanos> went;
+  std::map<Nanos, uint64_t> first_ticks;  // of how many nodes
   for (const NodeInfo& node : job.nodes) {
-    const Nanos left = node.left == 0 || node.lost ? job.end : node.left;
-    coverage.expected += ticks(std::max(job.start, node.joined), left) + 1;  // and its last word
+    const Nanos from = std::max(job.start, node.joined);
+    const Nanos to = std::max(from, node.left == 0 || node.lost ? job.end : node.left);
+    came.push_back(from);
+    went.push_back(to);
+    const uint64_t owed = ticks(from, to);
+    coverage.expected += owed + 1;  // and its last word
+    if (owed > 0) ++first_ticks[(from / job.period + 1) * job.period];
+  }
+  std::sort(came.begin(), came.end());
+  std::sort(went.begin(), went.end());
+  const auto before = [](const std::vector<Nanos>& times, Nanos tick) {
+    return std::lower_bound(times.begin(), times.end(), tick) - times.begin();
+  };
+  for (const auto& [tick, nodes] : first_ticks) {
+    const auto row = nodes_at.find(tick);
+    const auto owed = static_cast<double>(before(came, tick) - before(went, tick));
+    const double missing = owed - (row == nodes_at.end() ? 0 : row->second);
+    coverage.expected -=
+        static_cast<uint64_t>(std::clamp(missing, 0.0, static_cast<double>(nodes)));
   }
   if (job.expected_nodes > job.nodes.size()) {
     coverage.expected += (job.expected_nodes - job.nodes.size()) * (ticks(job.start, job.end) + 1);
   }
   // What a node says that it has not taken was expected of it, whatever its times tell.
-  coverage.expected = std::max(coverage.expected, got + coverage.skipped);
+  coverage.expected = std::max(coverage.expected, coverage.got + coverage.skipped);
   return coverage;
 }
 

@@ -8,6 +8,7 @@
 // Thread safety: functions without state.
 #pragma once
 
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,7 +60,7 @@ struct Part {
 //             counts, else of any part that has it; those of the footprint stay in the parts
 Profile MergeParts(std::vector<Part> parts);
 
-// Coverage of a step whose rows hold `got` node ticks.
-Coverage CoverageOf(const JobDescription& job, uint64_t got);
+// Coverage of a step of whose rows it is known how many nodes each has.
+Coverage CoverageOf(const JobDescription& job, const std::map<Nanos, double>& nodes_at);
 
 }  // namespace sonde

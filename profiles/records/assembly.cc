@@ -47,10 +47,4 @@ std::vector<FootprintEntry> Assembly::Footprint() const {
   return all;
 }
 
-uint64_t Assembly::NodeTicks() const {
-  double sum = 0;
-  for (const auto& [time, nodes] : nodes_at_.empty() ? others_at_ : nodes_at_) sum += nodes;
-  return static_cast<uint64_t>(sum);
-}
-
 }  // namespace sonde

@@ -27,8 +27,10 @@ class Assembly {
   // A row of a reduced block; rows of a group come in the order of time.
   void AddRow(const std::string& group, const Schema::Ptr& schema, const Block& block, size_t row);
   std::vector<FootprintEntry> Footprint() const;
-  // The nodes of all rows, added up.
-  uint64_t NodeTicks() const;
+  // How many nodes each row has.
+  const std::map<Nanos, double>& NodesAt() const {
+    return nodes_at_.empty() ? others_at_ : nodes_at_;
+  }
 
  private:
   const JobDescription& job_;

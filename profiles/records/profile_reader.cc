@@ -181,14 +181,16 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
     tally.first_error = moments.status().message();
   }
   profile.footprint = assembly.Footprint();
-  tally.node_ticks = assembly.NodeTicks();
+  tally.nodes_at = assembly.NodesAt();
   profile.cost.cpu_seconds = std::nan("");
   profile.cost.peak_node_memory = std::nan("");
   profile.cost.bytes_sent = std::nan("");
   if (job.end == 0 && tally.last > job.start) {
     const auto ticks = static_cast<uint64_t>(tally.last / job.period - job.start / job.period);
     Coverage& coverage = profile.job.coverage;
-    coverage.got = tally.node_ticks;
+    double got = 0;
+    for (const auto& [time, nodes] : tally.nodes_at) got += nodes;
+    coverage.got = static_cast<uint64_t>(got);
     coverage.expected = std::max<uint64_t>(coverage.got, ticks * job.expected_nodes);
   }
   profile.cost.stored_bytes = StoredBytes(tally.content, profile);

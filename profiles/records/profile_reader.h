@@ -29,9 +29,9 @@ struct ReadTally {
   uint64_t content = 0;     // Assemble: of blocks and, as db/ has them, schemas
   uint64_t unreadable = 0;  // blocks that fail their checks or whose schema is missing
   std::string first_error;
-  Status unsupported;       // blocks of another version of Sonde
-  Nanos last = 0;           // time of the last row
-  uint64_t node_ticks = 0;  // nodes in the reduced rows, added up
+  Status unsupported;                // blocks of another version of Sonde
+  Nanos last = 0;                    // time of the last row
+  std::map<Nanos, double> nodes_at;  // Assemble: in each reduced row
 };
 
 class Damage;

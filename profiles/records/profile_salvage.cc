@@ -76,7 +76,7 @@ Profile ProfileReader::Whole(std::vector<Part> parts) const {
   Profile assembled = Assemble(whole.job, &tally);
   whole.footprint = std::move(assembled.footprint);
   whole.job.end = std::max(whole.job.end, tally.last);
-  whole.job.coverage = CoverageOf(whole.job, tally.node_ticks);
+  whole.job.coverage = CoverageOf(whole.job, tally.nodes_at);
   whole.cost.stored_bytes = StoredBytes(tally.content, whole, count);
   return whole;
 }

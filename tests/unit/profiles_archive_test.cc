@@ -258,10 +258,42 @@ TEST(CoverageTest, WhatANodeHasNotTakenWasExpectedOfIt) {
   job.nodes[0].joined = job.start;
   job.nodes[0].left = job.start + 9 * job.period;
   job.coverage.skipped = 4;
-  const Coverage coverage = CoverageOf(job, 8);
+  const Coverage coverage = CoverageOf(job, {{job.end, 8}});
   EXPECT_EQ(coverage.got, 8u);
   EXPECT_EQ(coverage.skipped, 4u);
   EXPECT_EQ(coverage.expected, 12u) << "its times tell of 10";
+}
+
+// As while the step ran: a node that is busy with its registration may take no sample then.
+TEST(CoverageTest, ATickThatFellIntoARegistrationIsOwedByWhoHasIt) {
+  JobDescription job = TestJob();
+  job.start = kTestStart;
+  job.period = kSecond;
+  job.end = kTestStart + 4 * kSecond + 1;
+  job.expected_nodes = 3;
+  job.nodes.resize(3);
+  for (NodeInfo& node : job.nodes) node.left = job.end;
+  job.nodes[0].joined = kTestStart + 100;
+  job.nodes[1].joined = kTestStart + 200;
+  job.nodes[2].joined = kTestStart + kSecond + 100;
+  const auto tick = [](int number) { return kTestStart + number * kSecond; };
+  // The first two register before the tick 1, and the third one before the tick 2.
+  std::map<Nanos, double> rows = {{tick(1), 2}, {tick(2), 3}, {tick(3), 3}, {tick(4), 3}};
+  rows[job.end] = 3;  // the last words
+  EXPECT_EQ(CoverageOf(job, rows).expected, 14u);
+  EXPECT_EQ(CoverageOf(job, rows).got, 14u);
+  rows[tick(1)] = 1;
+  rows[tick(2)] = 2;
+  EXPECT_EQ(CoverageOf(job, rows).expected, 12u);
+  EXPECT_EQ(CoverageOf(job, rows).got, 12u);
+  // Of the tick 2 two nodes owe samples in any case, and of the tick 3 all.
+  rows[tick(2)] = 1;
+  rows[tick(3)] = 2;
+  EXPECT_EQ(CoverageOf(job, rows).expected, 12u);
+  EXPECT_EQ(CoverageOf(job, rows).got, 10u);
+  rows.erase(tick(1));
+  EXPECT_EQ(CoverageOf(job, rows).expected, 11u) << "both may have registered then";
+  EXPECT_EQ(CoverageOf(job, rows).got, 9u);
 }
 
 TEST_F(ArchiveTest, AKilledWriterLosesNothingItAcknowledged) {
