@@ -17,20 +17,23 @@ constexpr uint64_t kOwn = 32;
 
 }  // namespace
 
-uint64_t DescriptorsFor(uint64_t nodes, uint64_t direct, uint64_t fanout) {
-  const uint64_t connections =
-      nodes <= direct ? nodes : std::min(nodes, direct + uint64_t{4} * tree::GatewaysOf(nodes));
-  return connections + std::min(nodes, fanout) + kWeb + kArchive + kOwn;
+uint64_t ConnectionsFor(uint64_t nodes, uint64_t direct) {
+  if (nodes <= direct) return nodes;
+  return std::min(nodes, direct + uint64_t{4} * tree::GatewaysOf(nodes));
 }
 
-std::string TooFewDescriptors(uint64_t nodes, uint64_t direct, uint64_t fanout, uint64_t limit) {
+uint64_t DescriptorsFor(uint64_t nodes, uint64_t direct, uint64_t fanout) {
+  return ConnectionsFor(nodes, direct) + std::min(nodes, fanout) + kWeb + kArchive + kOwn;
+}
+
+std::string TooFewDescriptors(std::string_view host, uint64_t nodes, uint64_t direct,
+                              uint64_t fanout, uint64_t limit) {
   const uint64_t needed = DescriptorsFor(nodes, direct, fanout);
   if (limit >= needed) return "";
   return fmt::format(
-      "the host of srun lets a process have {} open files, and the head of {} nodes needs {}: "
-      "nodes "
-      "may be missing; raise the hard limit there (ulimit -Hn)",
-      limit, nodes, needed);
+      "{} lets a process have {} open files, and the head of {} nodes needs {}: nodes may be "
+      "missing; raise the hard limit there (ulimit -Hn)",
+      host, limit, nodes, needed);
 }
 
 uint64_t DescriptorLimit() {

@@ -8,16 +8,23 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace sonde::head {
 
-// What a head of `nodes` nodes needs: their connections, those of its children in the tree, the
-// web server's, the archive's files and its own. Steps of more than `direct` nodes have gateways;
-// should some of these fail, their nodes come by themselves.
+// Connections of nodes that a head of `nodes` nodes is to have. Steps of more than `direct` nodes
+// have gateways; should some of these fail, their nodes come by themselves.
+uint64_t ConnectionsFor(uint64_t nodes, uint64_t direct);
+
+// What that head needs: these connections, those of its children in the tree, the web server's, the
+// archive's files and its own. To a head to which no gateway leads all nodes come by themselves:
+// there `direct` is `nodes`.
 uint64_t DescriptorsFor(uint64_t nodes, uint64_t direct, uint64_t fanout);
 
-// A note for the profile if `limit` is less than that; "" if it is enough.
-std::string TooFewDescriptors(uint64_t nodes, uint64_t direct, uint64_t fanout, uint64_t limit);
+// A note for the profile if `limit` is less than that; "" if it is enough. `host`: the head's, as
+// the reader knows it.
+std::string TooFewDescriptors(std::string_view host, uint64_t nodes, uint64_t direct,
+                              uint64_t fanout, uint64_t limit);
 
 // This process's limit.
 uint64_t DescriptorLimit();

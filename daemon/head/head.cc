@@ -222,6 +222,7 @@ Status Head::CheckNode(const tree::Registration& who, bool sealed) const {
 }
 
 void Head::Greet(uint32_t node, tree::Link& control) {
+  NoteDescriptors();
   Send(control, Type::kWelcome,
        Encode(tree::Welcome{node, config_.fanout, static_cast<uint64_t>(clock_.Now()),
                             static_cast<uint64_t>(record_.Job()->start), number_}));
@@ -236,14 +237,21 @@ void Head::Greet(uint32_t node, tree::Link& control) {
 
 void Head::OnRegistered(bool more) {
   if (more) SendBudgets();
-  if (more || nodes_.registered() == 1) NoteDescriptors();
   store_->OnNode();
 }
 
+// More nodes than gateways leave over come by themselves: the gateways' ports may be taken, or
+// their names lead nowhere. Then all may come.
 void Head::NoteDescriptors() {
+  if (told_descriptors_) return;
+  const uint64_t nodes = nodes_.expected();
+  const bool gateways = !launch_.acting && launch_.job.het_job.empty() &&
+                        nodes_.direct() <= ConnectionsFor(nodes, config_.direct_nodes);
   std::string too_few =
-      TooFewDescriptors(nodes_.expected(), config_.direct_nodes, config_.fanout, DescriptorLimit());
-  if (!too_few.empty() && !std::exchange(told_descriptors_, true)) AddNote(std::move(too_few));
+      TooFewDescriptors(launch_.acting ? "the acting head's host" : "the host of srun", nodes,
+                        gateways ? config_.direct_nodes : nodes, config_.fanout, DescriptorLimit());
+  told_descriptors_ = !too_few.empty();
+  if (told_descriptors_) AddNote(std::move(too_few));
 }
 
 void Head::SendBudgets() {

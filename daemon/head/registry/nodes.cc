@@ -125,6 +125,7 @@ uint32_t Nodes::Add(const tree::Registration& who, std::unique_ptr<tree::Link> c
        .closed = [this, index](const Status& why) { OnClosed(index, why); }});
   control->SetMaxMessage(tree::kMaxMessage);
   rows_.children().Add(*control, index);
+  direct_ += control->direct();
   owner_.Greet(index, *control);
   nodes_[index].control = std::move(control);
   stay_ += nodes_[index].Stays();
@@ -331,6 +332,7 @@ void Nodes::CloseControl(Node& node) {
   stay_ -= node.Stays();
   if (const auto via = std::exchange(node.via, nullptr)) via->Lose();
   rows_.children().Remove(*node.control);
+  direct_ -= node.control->direct();
   tree::DestroyLater(loop_, std::move(node.control));
 }
 

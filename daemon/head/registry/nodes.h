@@ -118,6 +118,8 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   bool all_gone() const { return gone_ == nodes_.size(); }
   // Some are connected and have not said goodbye.
   bool some_stay() const { return stay_ > 0; }
+  // Connections that come through no gateway.
+  size_t direct() const { return direct_; }
   uint32_t parent(uint32_t node) const { return parents_.Of(node); }
   std::string carriers() const { return parents_.Carriers(); }
   const std::string& carrier(uint32_t node) const { return parents_.CarrierOf(node); }
@@ -178,6 +180,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   uint32_t byes_ = 0;
   size_t gone_ = 0;
   size_t stay_ = 0;
+  size_t direct_ = 0;
   bool ending_ = false;
   bool leaving_ = false;
 };
