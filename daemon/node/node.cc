@@ -217,12 +217,18 @@ void Node::UseLink(tree::Link* link, bool tell_former) {
   RunBlocks();
 }
 
+// Over the control connection, or over a link of their own, as the head's children have it.
+bool Node::SendsToHead() const {
+  const tree::Link* link = uplink_.link();
+  if (link == nullptr) return false;
+  return link == head_.link() || (link == parent_.link() && parent_.index() == tree::kHeadIndex);
+}
+
 // Children of the head join blocks, and so do theirs: the head's first child may have a third of
 // all nodes below it, more than one can join. Further down too few blocks meet.
 void Node::ChooseJoins() {
   using Joins = tree::BlockSender::Joins;
-  const tree::Link* link = uplink_.link();
-  const bool below_head = head_joins_ && link != nullptr && link == head_.link();
+  const bool below_head = head_joins_ && SendsToHead();
   blocks_.SetJoins(below_head ? Joins::kForHead : parent_joins_ ? Joins::kForParent : Joins::kNo);
   if (below_head) child_links_.LetJoin();
 }

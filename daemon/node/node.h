@@ -173,6 +173,7 @@ class Node final : private HeadLink::Owner,
   void SendBye();
   void CheckDelivered();
   bool AwaitsBlocks() const;
+  bool SendsToHead() const;
   void ChooseJoins();
   void GiveUp();
   // Once nobody needs this node as a gateway.

@@ -92,7 +92,10 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
 void Node::OnWelcome(const tree::Welcome& welcome, Nanos waited) {
   const bool known = registered();
   const bool another = known && welcome.head != head_number_;
-  if (another) head_joins_ = false;  // until it says so
+  if (another) {
+    head_joins_ = false;  // until it says so
+    ChooseJoins();
+  }
   head_number_ = welcome.head;
   step_start_ = static_cast<Nanos>(std::min<uint64_t>(welcome.start, INT64_MAX));
   application_.OnConnected();

@@ -1,7 +1,8 @@
 /* The application of a node: counts what it is told to, and says when it has.
  *
- * Lines on stdin: "add N" adds N to work_done_total; "remark TEXT" tells TEXT; "chatter N" begins
- * to set N gauges all the time. Each is answered with "done". Ends with stdin. */
+ * Lines on stdin: "add N" adds N to work_done_total; "level N" sets work_level; "remark TEXT" tells
+ * TEXT; "chatter N" begins to set N gauges all the time. Each is answered with "done". Ends with
+ * stdin. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,9 @@ int main(void) {
   while (fgets(line, sizeof line, stdin) != NULL) {
     line[strcspn(line, "\n")] = '\0';
     if (strncmp(line, "add ", 4) == 0) sonde_add(done, atof(line + 4));
+    if (strncmp(line, "level ", 6) == 0) {
+      sonde_set(sonde_gauge("work_level", "1", "Stays as it is", 1, NULL, 0), atof(line + 6));
+    }
     if (strncmp(line, "remark ", 7) == 0) sonde_annotate(line + 7);
     if (strncmp(line, "chatter ", 8) == 0) begin_chatter(atoi(line + 8));
     puts("done");

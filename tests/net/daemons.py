@@ -179,6 +179,9 @@ class Application:
         self._tell(f"add {number}")
         self.added += number
 
+    def set_level(self, value):
+        self._tell(f"level {value}")
+
     def remark(self, text):
         self._tell(f"remark {text}")
 

@@ -114,7 +114,8 @@ class Node:
         self.application.close()
 
     def leave(self):
-        """Its task ends and the daemon is asked to deliver and go; does not wait."""
+        """Its task ends and the daemon is asked to deliver and go; does not wait. The task may have ended
+        before: so many nodes leave in one moment."""
         self.left = True
         status = self.application.close()
         self.daemon.send("X", {"rank": self.id, "status": status})

@@ -37,14 +37,14 @@ constexpr uint32_t kNodes = 8;
 
 class JoinedBlocksTest : public testing::Test {
  protected:
-  JoinedBlocksTest() {
+  explicit JoinedBlocksTest(uint32_t nodes = kNodes) {
     job_ = TestJob();
-    while (job_.nodes.size() < kNodes) {
+    while (job_.nodes.size() < nodes) {
       NodeInfo node = job_.nodes[0];
       node.host = "n" + std::to_string(job_.nodes.size() + 1);
       job_.nodes.push_back(node);
     }
-    job_.expected_nodes = kNodes;
+    job_.expected_nodes = nodes;
     writer_->Create(job_);
   }
 
@@ -103,8 +103,9 @@ class JoinedBlocksTest : public testing::Test {
     writer_.reset();
   }
   // Name, host and points of all series of nodes, as whoever reads the archive sees them.
-  std::vector<std::string> Stored() const {
-    const auto archive = *OpenArchive(root(), 0);
+  std::vector<std::string> Stored() const { return StoredIn(root()); }
+  static std::vector<std::string> StoredIn(const std::string& root) {
+    const auto archive = *OpenArchive(root, 0);
     const auto read = archive.reader->Read(archive.reader->List()->at(0).key, SeriesScope::kNodes,
                                            nullptr, 0, kLater);
     EXPECT_TRUE(read.ok()) << read.status().message();
@@ -308,6 +309,90 @@ TEST_F(JoinedBlocksTest, ArePassedOnAsTheyAreOrApart) {
     EXPECT_THAT(Acks(), SizeIs(kNodes));
     EXPECT_THAT(Stored(), SizeIs(2 * kNodes));
   }
+}
+
+// Below a child of the head, which is below it: a node with twelve blocks or more joins them, and
+// leaves fewer to the head's child, which joins those with what comes from elsewhere.
+class TwoLevelsTest : public JoinedBlocksTest {
+ protected:
+  static constexpr uint32_t kAll = 24;
+  static constexpr Nanos kMoment = tree::BlockSender::kGatherToJoin;
+  TwoLevelsTest() : JoinedBlocksTest(kAll) {}
+
+  struct Level {
+    explicit Level(tree::BlockSender::Joins joins) {
+      sender.Use(&link);
+      sender.SetJoins(joins);
+    }
+    // As the daemon of a parent takes it (Children).
+    void Take(const SentLink& child) {
+      for (const auto& [type, payload] : child.sent) {
+        if (type == tree::Type::kJoinedBlocks) {
+          sender.PassOn(*ReadJoined(payload), payload);
+          continue;
+        }
+        ASSERT_EQ(type, tree::Type::kBlock);
+        ASSERT_TRUE(tree::DecodeEach<BlockMessage>(payload, [&](BlockMessage block) {
+                      sender.PassOn(std::move(block));
+                    }).ok());
+      }
+    }
+    void Run(Nanos now) {
+      sender.Run(now);
+      sender.Run(now + kMoment);
+      EXPECT_TRUE(sender.delivered());
+    }
+    SentLink link;
+    tree::BlockSender sender;
+  };
+};
+
+TEST_F(TwoLevelsTest, JoinWhatIsEnoughAndLeaveTheRestToTheLevelAbove) {
+  Know();
+  for (uint32_t node = 0; node < kAll; ++node) intake_.Take(Block(node), kAll, *writer_);
+  EXPECT_THAT(Acks(), SizeIs(kAll));
+  const auto alone = Stored();
+
+  Level many(tree::BlockSender::Joins::kForParent);
+  Level few(tree::BlockSender::Joins::kForParent);
+  Level above(tree::BlockSender::Joins::kForHead);
+  constexpr uint32_t kFew = 5;
+  for (uint32_t node = 0; node < kFew; ++node) few.sender.PassOn(Block(node));
+  for (uint32_t node = kFew; node < kAll - 1; ++node) many.sender.PassOn(Block(node));
+  above.sender.PassOn(Block(kAll - 1));
+  few.Run(kSecond);
+  many.Run(kSecond);
+  ASSERT_THAT(many.link.sent, SizeIs(1));
+  EXPECT_EQ(many.link.sent[0].first, tree::Type::kJoinedBlocks);
+  for (const auto& [type, payload] : few.link.sent) EXPECT_EQ(type, tree::Type::kBlock);
+  above.Take(many.link);
+  above.Take(few.link);
+  above.Run(2 * kSecond);
+  ASSERT_THAT(above.link.sent, SizeIs(2)) << "what came joined, and the rest";
+  EXPECT_EQ(above.link.sent[0], many.link.sent[0]) << "as it came";
+
+  TempDir other;
+  Loop loop;
+  ArchiveWriter writer(loop, other.path() + "/archive");
+  writer.Create(job_);
+  size_t stored = 0;
+  BlockIntake intake(
+      64u << 20, [&](const BlockAck& ack) { stored += ack.result == BlockAck::kStored; }, clock_,
+      2);
+  BlockMessage first = Block(0, 9);
+  first.schema = PackSchema(*base_);
+  intake.Take(first, kAll, writer);
+  std::vector<size_t> entries;
+  for (const auto& [type, payload] : above.link.sent) {
+    ASSERT_EQ(type, tree::Type::kJoinedBlocks);
+    entries.push_back(ReadJoined(payload)->entries.size());
+    intake.TakeJoined(*ReadJoined(payload), payload, writer);
+  }
+  EXPECT_THAT(entries, testing::ElementsAre(kAll - 1 - kFew, kFew + 1));
+  writer.WhenIdle([&] { loop.Stop(); });
+  loop.Run();
+  EXPECT_EQ(stored, 1 + kAll);
+  EXPECT_EQ(StoredIn(other.path() + "/archive"), alone);
 }
 
 // A node that has more than its share puts blocks together at its end, also some that are stored.

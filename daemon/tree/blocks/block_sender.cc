@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "core/log.h"
 #include "daemon/link/send.h"
 
 namespace sonde::tree {
@@ -268,6 +269,10 @@ void BlockSender::PassJoined() {
   const bool below = joins_ == Joins::kForParent;
   const BlockJoiner::Ready ready =
       joiner_.Take(below ? BlockJoiner::kLeastBelow : BlockJoiner::kLeastBlocks);
+  if (!ready.joined.empty()) {
+    log::Debug("blocks of other nodes: {} messages of joined ones go up, {} blocks alone",
+               ready.joined.size(), ready.single.size());
+  }
   for (const std::string& joined : ready.joined) SendJoined(joined);
   for (const BlockMessage& block : ready.single) Pass(block);
 }
