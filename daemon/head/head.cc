@@ -11,6 +11,7 @@
 #include "daemon/link/address.h"
 #include "daemon/link/send.h"
 #include "daemon/link/trust/auth.h"
+#include "daemon/tree/blocks/block_joiner.h"
 #include "profiles/disk/archive_dir.h"
 #include "profiles/records/keys.h"
 
@@ -288,6 +289,12 @@ void Head::OnStanding(const tree::Place& place, bool away) {
 
 void Head::OnBlock(tree::BlockMessage block) {
   intake_.Take(std::move(block), nodes_.size(), *archive_);
+}
+
+// In a smaller step nobody was asked to join: all releases read all that is stored of it.
+void Head::OnJoinedBlocks(const JoinedBlocks& joined, std::string_view bytes) {
+  if (intake_.Joins(nodes_.expected())) return intake_.TakeJoined(joined, bytes, *archive_);
+  for (tree::BlockMessage& block : tree::TakeApart(joined)) OnBlock(std::move(block));
 }
 
 void Head::OnMoments(const collect::Moments& moments) {

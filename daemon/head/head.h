@@ -106,9 +106,7 @@ class Head final : private RowPath::Owner,
 
   // What comes from them.
   void OnBlock(tree::BlockMessage block) override;
-  void OnJoinedBlocks(const JoinedBlocks& joined, std::string_view bytes) override {
-    intake_.TakeJoined(joined, bytes, *archive_);
-  }
+  void OnJoinedBlocks(const JoinedBlocks& joined, std::string_view bytes) override;
   void OnMoments(const collect::Moments& moments) override;
   void OnNewRow(const tree::TickMerger::Row& row, const std::vector<Series>& series) override;
   void OnRecorded(Nanos tick, bool late) override;

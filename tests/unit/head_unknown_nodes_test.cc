@@ -15,6 +15,8 @@
 #include "daemon/loop.h"
 #include "daemon/tree/blocks/block_joiner.h"
 #include "daemon/tree/uplink.h"
+#include "profiles/archive/open_archive.h"
+#include "profiles/upkeep/verify.h"
 #include "series/block/block.h"
 #include "temp_dir.h"
 #include "tests/unit/head_ends.h"
@@ -235,6 +237,43 @@ TEST_F(UnknownNodes, OfJoinedBlocksAreLeftOut) {
   end_->Hear(Type::kJoinedBlocks, joiner.Take().joined.at(0));
   EXPECT_TRUE(open_);
   EXPECT_THAT(Notes(), HasSubstr("1 blocks of nodes that have never registered"));
+}
+
+TEST_F(UnknownNodes, JoinedBlocksOfALaterVersionAreLeftOut) {
+  end_->Hear(Type::kJoinedBlocks, std::string(1, 2) + "whatever it has");
+  EXPECT_TRUE(open_);
+  EXPECT_THAT(Notes(), HasSubstr("1 messages of joined blocks need a"));
+}
+
+// Releases that do not know joined blocks read all that is stored of a step that small.
+TEST_F(UnknownNodes, JoinedBlocksThatNobodyAskedForAreStoredOneByOne) {
+  Series work;
+  work.metric.name = "work_total";
+  const Schema::Ptr schema = Schema::Make({work});
+  tree::BlockJoiner joiner;
+  for (const uint64_t sequence : {1, 2, 3}) {
+    tree::BlockMessage block{.group = "os", .sequence = sequence, .first = sequence, .samples = 1};
+    block.hurry = true;
+    const Nanos time = Clock::System().Now() + static_cast<Nanos>(sequence);
+    const double value = 1;
+    ASSERT_TRUE(BlockEncoder().Encode(schema->id(), {&time, 1}, &value, 1, 1, block.bytes).ok());
+    if (sequence > 1) {
+      ASSERT_TRUE(joiner.Add(block));
+      continue;
+    }
+    block.schema = PackSchema(*schema);
+    std::string payload;
+    AppendTo(payload, block);
+    end_->Hear(Type::kBlock, payload);
+  }
+  end_->Hear(Type::kJoinedBlocks, joiner.Take().joined.at(0));
+  EXPECT_TRUE(open_);
+  Notes();
+  head_.reset();
+  { const auto ingesting = *OpenArchive(directory_.path(), kSecond); }
+  const auto report = VerifyArchive(directory_.path(), nullptr);
+  ASSERT_TRUE(report.ok()) << report.status().message();
+  EXPECT_EQ(report->blocks, 3u) << VerifyToJson(*report);
 }
 
 // The parent that failed may be one of which an acting head has not heard yet.

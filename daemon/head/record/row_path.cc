@@ -249,6 +249,10 @@ void RowPath::NoteMissing(size_t nodes) {
     record_.AddNote(
         fmt::format("{} {} of nodes that have never registered were left out", count, what));
   }
+  if (const uint64_t unread = children_.unread_joined(); unread > 0) {
+    record_.AddNote(fmt::format(
+        "per-node series are incomplete: {} messages of joined blocks need a newer Sonde", unread));
+  }
   size_t unknown = 0;
   for (uint32_t i = 0; i < nodes; ++i) unknown += ended_.Has(i) ? 0 : 1;
   if (unknown > 0) {

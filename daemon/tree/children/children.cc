@@ -81,8 +81,13 @@ Status Children::OnBlockMessage(Child& child, std::string_view payload) {
 
 Status Children::OnJoinedBlocks(Child& child, std::string_view payload) {
   const auto joined = ReadJoined(payload);
-  // Of a later version: its nodes send their blocks again, one by one.
-  if (joined.status().code() == Code::kUnsupported) return {};
+  // Of a later version, for which nobody has asked. The link stays, for its frames are good.
+  if (joined.status().code() == Code::kUnsupported) {
+    if (unread_joined_++ == 0) {
+      log::Warning("child {}: {}", child.sender.link.peer(), joined.status().message());
+    }
+    return {};
+  }
   if (!joined.ok()) return joined.status();
   const auto is_known = [this](const JoinedEntry& one) { return one.node < frames_.node_limit(); };
   if (!std::all_of(joined->entries.begin(), joined->entries.end(), is_known)) {

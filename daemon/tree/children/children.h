@@ -38,7 +38,8 @@ class Children {
    public:
     // A block on its way up.
     virtual void OnBlock(BlockMessage block) = 0;
-    // Joined blocks; `bytes` are theirs. A head asks for them, and its children.
+    // Joined blocks; `bytes` are theirs. A head asks for them, and its children. They may come of a
+    // child that was not asked: it was asked by another before, or lies.
     virtual void OnJoinedBlocks(const JoinedBlocks& /*joined*/, std::string_view /*bytes*/) {}
     // Moments of the child and of those below it, each once.
     virtual void OnMoments(collect::Moments moments) = 0;
@@ -61,6 +62,8 @@ class Children {
   void LimitNodes(uint32_t limit) { frames_.LimitNodes(limit); }
   // Blocks, and annotations, that were left out for that.
   uint64_t unknown_blocks() const { return unknown_blocks_; }
+  // Messages of joined blocks that were left out: their version is a later one.
+  uint64_t unread_joined() const { return unread_joined_; }
   uint64_t unknown_moments() const { return unknown_moments_; }
 
   void Add(Link& link, uint32_t index);
@@ -147,6 +150,7 @@ class Children {
   MomentsIntake moments_;
   std::unordered_map<Link*, Child> children_;
   uint64_t unknown_blocks_ = 0;
+  uint64_t unread_joined_ = 0;
   uint64_t unknown_moments_ = 0;
 };
 
