@@ -11,13 +11,19 @@ import pathlib
 import random
 import shutil
 import subprocess
+import sys
 import urllib.request
 
 import answers
 import pytest
 
 CORPUS = pathlib.Path(__file__).resolve().parent
+sys.path.append(str(CORPUS.parent / "net"))
+import profile_file  # noqa: E402  (of tests/net, for which the path had to be set)
+
 RELEASES = sorted(path.parent for path in CORPUS.glob("*/archive.tar.gz"))
+JOINED = CORPUS / "joined"  # of steps as large ones are, whose blocks of several nodes are one record
+NEWEST = [path for path in RELEASES if path != JOINED][-1]
 DAMAGES = int(os.environ.get("SONDE_DAMAGES", "40"))
 SEED = int(os.environ.get("SONDE_SEED", "1"))
 FINE, DAMAGED, NOT_LOOKED = 0, 1, 4
@@ -50,6 +56,26 @@ def test_profiles_of_a_release_come_back_from_every_change(release, tmp_path):
         answers.said(other, "import", tmp_path / f"{answers.name_of(one['job'])}.sonde")
     assert answers.of(other) == before
     assert answers.sonde(other, "archive", "verify").returncode == FINE
+
+
+def test_joined_blocks_have_what_each_node_counted(tmp_path):
+    archive = answers.unpack(JOINED, tmp_path)
+    listed = json.loads(answers.said(archive, "ls", "--all", "--json"))
+    assert len(listed) == 2
+    for one in listed:
+        step = answers.name_of(one["job"])
+        answers.said(archive, "export", step, "--to", tmp_path / f"{step}.sonde")
+        records = profile_file.joined_records(tmp_path / f"{step}.sonde")
+        assert any(len({node for node, _, _ in record}) > 1 for record in records)
+        counted, levels = {}, {}
+        lines = answers.said(archive, "export", step, "--scope", "node", "--to", "jsonl:-").splitlines()
+        for told in map(json.loads, lines):
+            if told.get("metric") == "work_done_total":
+                counted[told["tags"]["host"]] = told["values"][-1]
+            if told.get("metric") == "work_level":
+                levels[told["tags"]["host"]] = set(told["values"])
+        assert counted == {f"n{i}": i + 0.125 for i in range(20)}
+        assert levels == {f"n{i}": {0.5 + i / 4} for i in range(20)}
 
 
 def test_verify_says_by_its_exit_status_that_it_could_not_look(tmp_path):
@@ -95,7 +121,7 @@ def serving(archive):
 
 def test_a_damaged_archive_opens_and_shows_the_rest(tmp_path):
     chance = random.Random(SEED)
-    good = answers.unpack(RELEASES[-1], tmp_path / "good")
+    good = answers.unpack(NEWEST, tmp_path / "good")
     files = sorted(path.relative_to(good) for path in good.rglob("*") if path.is_file())
     counts = {FINE: 0, DAMAGED: 0}
     told = 0  # by servers

@@ -32,16 +32,19 @@ class Programs:
     library: pathlib.Path  # where libsonde is
 
 
-@pytest.fixture(scope="session")
-def programs(tmp_path_factory):
+def make_programs(directory):
     """What the tests' own C sources make."""
-    directory = tmp_path_factory.mktemp("programs")
     library = BUILD / "libclient"
     made = Programs(directory / "app", directory / "skew.so", library)
     flags = ["-I", ROOT, f"-L{library}", "-lsonde", "-pthread"]
     subprocess.run(["cc", "-o", made.application, HERE / "app.c", *flags], check=True)
     subprocess.run(["cc", "-shared", "-fPIC", "-o", made.skew, HERE / "skew.c"], check=True)
     return made
+
+
+@pytest.fixture(scope="session")
+def programs(tmp_path_factory):
+    return make_programs(tmp_path_factory.mktemp("programs"))
 
 
 @pytest.fixture(scope="session")

@@ -13,9 +13,9 @@ from test_end import check_nobody_gave_up
 
 MANY = 100_000  # so many that one row is left of each node
 JOIN_FROM = 4096  # BlockIntake::kJoinFrom
-# One row is left of each node of JOIN_FROM, and the nodes begin to send within 50 ms: the moments at
+# So many rows are left of each node of JOIN_FROM. The nodes begin to send within 50 ms: the moments at
 # which they begin are the closer, the fewer nodes there are.
-SMALL = ["profile_limit = 1M"]
+PROFILE_LIMIT = {1: "1M", 2: "2304K"}
 
 
 def sonde(archive, *words):
@@ -64,9 +64,9 @@ def level(node):
     return 0.5 + node.id / 4  # means of it are as exact
 
 
-def run(make_step, **options):
-    """A step whose nodes all leave in one moment."""
-    step = make_step(conf=SMALL, **options)
+def run(make_step, rows=1, **options):
+    """A step whose nodes all leave in one moment. `rows`: that are left of each, about."""
+    step = make_step(conf=[f"profile_limit = {PROFILE_LIMIT[rows]}"], **options)
     step.start()
     for node in step.nodes:
         node.application.set_level(level(node))
