@@ -1,6 +1,5 @@
 #include "profiles/records/joined_records.h"
 
-#include <map>
 #include <memory>
 
 #include "core/bytes.h"
@@ -39,19 +38,26 @@ Status JoinedRecord::Decode() {
   return {};
 }
 
+// A reader asks for the same columns of one entry after the other.
 Result<Block> JoinedRecord::Columns(size_t entry,
                                     const std::vector<std::pair<size_t, size_t>>& columns) {
-  SONDE_RETURN_IF_ERROR(Decode());
-  const Block rows = RowsOfEntry(joined_, *all_, entry);
-  Block some;
-  some.schema_id = rows.schema_id;
-  some.times = rows.times;
+  std::vector<bool> wanted(joined_.info.columns);
   for (const auto& [column, what] : columns) {
-    if (column >= rows.columns()) return Status(Code::kCorrupt, "joined blocks have fewer columns");
-    const auto values = rows.Column(column);
-    some.values.insert(some.values.end(), values.begin(), values.end());
+    if (column >= wanted.size()) return Status(Code::kCorrupt, "joined blocks have fewer columns");
+    wanted[column] = true;
   }
-  return some;
+  if (!some_ || wanted != wanted_) {
+    auto some = DecodeColumns(joined_.block, wanted);
+    if (!some.ok()) return some.status();
+    some_ = *std::move(some);
+    wanted_ = std::move(wanted);
+  }
+  return RowsOfEntry(joined_, *some_, entry);
+}
+
+Result<Block> JoinedRecord::Rows(size_t entry) {
+  SONDE_RETURN_IF_ERROR(Decode());
+  return RowsOfEntry(joined_, *all_, entry);
 }
 
 Result<std::string> JoinedRecord::Bytes(size_t entry) {
@@ -89,16 +95,62 @@ bool IsJoinedPlace(std::string_view place) {
   return !place.empty() && place[0] == keys::kJoinedKind;
 }
 
-Result<std::string> ReadJoinedPlace(leveldb::DB& db, std::string_view place) {
+namespace {
+
+struct RecordAndEntry {
+  std::string_view at;
+  uint32_t entry;
+};
+
+RecordAndEntry ParsePlace(std::string_view place) {
   const size_t size = place.size() - sizeof(uint32_t);
-  const auto entry = ByteReader(place.substr(size)).Fixed<uint32_t>();
+  return {place.substr(0, size), ByteReader(place.substr(size)).Fixed<uint32_t>()};
+}
+
+Result<JoinedRecord> ReadRecord(leveldb::DB& db, std::string_view at) {
   std::string bytes;
-  const leveldb::Status read = db.Get(CheckedRead(), AsSlice(place.substr(0, size)), &bytes);
+  const leveldb::Status read = db.Get(CheckedRead(), AsSlice(at), &bytes);
   if (!read.ok()) return FromLevelDb(read, "read joined blocks");
-  auto record = JoinedRecord::Read(std::string(place.substr(0, size)), std::move(bytes));
+  return JoinedRecord::Read(std::string(at), std::move(bytes));
+}
+
+Status CheckEntry(const JoinedRecord& record, uint32_t entry) {
+  if (entry < record.entries().size()) return {};
+  return {Code::kCorrupt, "joined blocks are fewer"};
+}
+
+}  // namespace
+
+Result<std::string> ReadJoinedPlace(leveldb::DB& db, std::string_view place) {
+  const auto [at, entry] = ParsePlace(place);
+  auto record = ReadRecord(db, at);
   if (!record.ok()) return record.status();
-  if (entry >= record->entries().size()) return Status(Code::kCorrupt, "joined blocks are fewer");
+  SONDE_RETURN_IF_ERROR(CheckEntry(*record, entry));
   return record->Bytes(entry);
+}
+
+Result<JoinedRecord*> JoinedCache::Find(std::string_view at) {
+  if (const auto found = records_.find(at); found != records_.end()) return &found->second;
+  auto record = ReadRecord(db_, at);
+  if (!record.ok()) return record.status();
+  ++decoded_;
+  bytes_ += record->decoded_size();
+  while (bytes_ > kMostBytes && !order_.empty()) {
+    const auto oldest = records_.find(order_.front());
+    bytes_ -= oldest->second.decoded_size();
+    records_.erase(oldest);
+    order_.pop_front();
+  }
+  order_.emplace_back(at);
+  return &records_.emplace(at, *std::move(record)).first->second;
+}
+
+Result<Block> JoinedCache::Read(std::string_view place) {
+  const auto [at, entry] = ParsePlace(place);
+  const auto record = Find(at);
+  if (!record.ok()) return record.status();
+  SONDE_RETURN_IF_ERROR(CheckEntry(**record, entry));
+  return (*record)->Rows(entry);
 }
 
 Result<Schema::Ptr> ReadJoinedSchema(leveldb::DB& db, std::string_view profile, uint64_t id) {

@@ -296,7 +296,7 @@ Result<std::vector<ProfileReader::Place>> ProfileReader::Places(SeriesScope scop
 }
 
 Status ProfileReader::MergeRows(
-    std::span<const Place> blocks,
+    std::span<const Place> blocks, JoinedCache& joined,
     const std::function<Status(const Place&, std::string_view, const Block&, size_t)>& f) const {
   struct Row {
     Nanos time;
@@ -308,9 +308,11 @@ Status ProfileReader::MergeRows(
   std::vector<Block> decoded;
   std::vector<Row> rows;
   for (const Place& place : blocks) {
-    auto read = ReadAt(place.at);
-    if (!read.ok() && read.status().code() != Code::kCorrupt) return read.status();
-    auto block = read.ok() ? DecodeBlock(*read) : read.status();
+    const bool is_joined = IsJoinedPlace(place.at);
+    auto read = is_joined ? std::string() : ReadAt(place.at);
+    auto block = is_joined ? joined.Read(place.at) : read.ok() ? DecodeBlock(*read) : read.status();
+    const Status& failed = is_joined ? block.status() : read.status();
+    if (!failed.ok() && failed.code() != Code::kCorrupt) return failed;
     const bool good = block.ok() && block->columns() == place.schema->size();
     if (!block.ok()) Found("some of the blocks", block.status());
     decoded.push_back(good ? *std::move(block) : Block());
@@ -338,10 +340,11 @@ Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end_time, ReadTally& 
                                         const OnRow& f) const {
   const auto blocks = Places(SeriesScope::kReduced, start, end_time, tally);
   if (!blocks.ok()) return blocks.status();
+  JoinedCache joined(db_);
   for (size_t begin = 0, end = 0; begin < blocks->size(); begin = end) {
     end = EndOfOverlap(*blocks, begin);
     SONDE_RETURN_IF_ERROR(
-        MergeRows(std::span(*blocks).subspan(begin, end - begin),
+        MergeRows(std::span(*blocks).subspan(begin, end - begin), joined,
                   [&](const Place& place, std::string_view bytes, const Block& block, size_t row) {
                     f({place.key, place.info, place.schema, bytes}, block, row);
                     return Status();
@@ -360,6 +363,7 @@ Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
       return !wanted.stream(place.key.node, place.key.group, place.info);
     });
   }
+  JoinedCache joined(db_);
   const Nanos window = std::max<Nanos>(wanted.window, 1);
   for (Nanos from = wanted.start; !places->empty();) {
     Nanos first = wanted.end;
@@ -372,7 +376,7 @@ Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
     for (size_t begin = 0, end = 0; begin < now.size(); begin = end) {
       end = EndOfOverlap(now, begin);
       SONDE_RETURN_IF_ERROR(
-          MergeRows(std::span(now).subspan(begin, end - begin),
+          MergeRows(std::span(now).subspan(begin, end - begin), joined,
                     [&](const Place& place, std::string_view, const Block& block, size_t row) {
                       if (block.times[row] < from || block.times[row] > to) return Status();
                       return f({place.key.node, place.key.group, place.schema, block, row});

@@ -35,6 +35,7 @@ struct ReadTally {
 };
 
 class Damage;
+class JoinedCache;
 class JoinedRecord;
 struct FileRecord;
 struct Part;
@@ -110,7 +111,7 @@ class ProfileReader {
   Result<std::vector<Place>> Places(SeriesScope scope, Nanos start, Nanos end,
                                     ReadTally& tally) const;
   // The rows of overlapping blocks of one stream, each time once; `f` may end it.
-  Status MergeRows(std::span<const Place> blocks,
+  Status MergeRows(std::span<const Place> blocks, JoinedCache& joined,
                    const std::function<Status(const Place&, std::string_view bytes, const Block&,
                                               size_t row)>& f) const;
   // Calls `f` for every good block in the order of keys that has rows of that time, those of one
