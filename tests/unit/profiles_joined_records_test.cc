@@ -71,6 +71,7 @@ TEST(JoinedRecord, GivesTheColumnsThatAreAskedForAlsoWhenTheyChange) {
   ASSERT_TRUE(record.ok());
   for (const std::vector<size_t>& wanted : {std::vector<size_t>{17}, {3, 4, 29}, {17}}) {
     std::vector<std::pair<size_t, size_t>> columns;
+    columns.reserve(wanted.size());
     for (const size_t column : wanted) columns.emplace_back(column, 0);
     for (uint32_t node = 0; node < kNodes; ++node) {
       const auto block = record->Columns(node, columns);
