@@ -1,5 +1,6 @@
 """All nodes come to a real head through gateways, and go (bench/registration.cc): with 32,000 each costs what it does with
-1,000, over sealed sockets and until the report is there."""
+1,000, over sealed sockets and until the report is there. A quiet machine shows 1.1; work that looks at all nodes for each
+of them shows 30."""
 
 import os
 
@@ -14,4 +15,4 @@ def cost():
 
 @pytest.mark.parametrize("phase", ["gateways", "gateways_end"])
 def test_what_a_node_costs_does_not_grow(cost, phase):
-    assert growth.growth(cost, phase) <= 1.3, cost
+    assert growth.growth(cost, phase) <= 2, cost
