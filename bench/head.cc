@@ -1,7 +1,7 @@
 // What a head spends on the nodes of steps of 1,000, 10,000 and 100,000: CPU time per node of
-// registering, being told a parent, the first ticks, saying goodbye, closing, and of coming to an
-// acting head; and CPU time per tick after the first. A tree that scales costs the same per node
-// and tick, whatever their number.
+// registering with a schema, being told a parent and leaving for it, the first ticks, a block,
+// saying goodbye, closing, and of coming to an acting head; and CPU time per tick after the first.
+// A tree that scales costs the same per node and tick, whatever their number.
 //
 // The head is the real one; the nodes are made here, since no machine of a developer has so many:
 // they speak over links in memory, come in random order, and only the head's children send frames,
@@ -75,6 +75,7 @@ struct Node {
   std::unique_ptr<tree::QueueLink> link;
   std::unique_ptr<tree::Uplink> uplink;  // of the head's children
   tree::NodeSet below;                   // with itself
+  uint32_t top = 0;                      // of the head's children the one that it is below
 };
 
 class Step {
@@ -125,28 +126,36 @@ class Step {
       if (switches_) who.switches = fmt::format("s0.r{}", nodes_[i].id / kRack);
       if (acting_) who.index = i;
       Die(head_->AddNode(who, std::move(end)).status());
+      // Until it has a parent it would send its data here.
+      nodes_[i].head_end->Hear(Type::kSchema, own_schema_);
     }
     Settle();
   }
 
-  // All but the head's first children ask for a parent and get one.
+  // All but the head's first children ask for a parent, get one and go there.
   void AskParents() {
     for (uint32_t i = kFanout; i < size(); ++i) nodes_[i].head_end->Hear(Type::kWantParent, "");
     Settle();
+    for (uint32_t i = kFanout; i < size(); ++i) nodes_[i].head_end->Hear(Type::kLeave, "");
   }
 
   // The sets of the head's children, as their parents say: whose samples they send. The ticks are
-  // still to come, since nobody waits for parts of earlier ones.
+  // still to come, since nobody waits for parts of earlier ones, and so far off that they do not
+  // wait for nodes that have left for their parents.
   void Gather() {
-    next_tick_ = (clock_.Now() / kPeriod + 1) * kPeriod;
+    next_tick_ = (clock_.Now() / kPeriod + 4) * kPeriod;
     for (uint32_t i = 0; i < size(); ++i) {
       uint32_t top = i;
       while (nodes_[top].parent != kHeadIndex) top = nodes_[top].parent;
       nodes_[top].below.Add(tree::NodeSet(i));
+      nodes_[i].top = top;
     }
     for (Node& node : nodes_) {
       if (node.below.empty()) continue;
       senders_.push_back(&node);
+      // Its own samples are among those here.
+      const char own = static_cast<char>(tree::Stream::kOwn);
+      node.head_end->Hear(Type::kStreamEnd, {&own, 1});
       node.link = std::make_unique<tree::QueueLink>();
       node.uplink = std::make_unique<tree::Uplink>();
       node.uplink->Use(node.link.get(), false);
@@ -169,6 +178,22 @@ class Step {
       }
     }
   }
+  // A block of each node comes by the head's children.
+  void SayBlocks() {
+    const Schema::Ptr schema = Schema::Make({(*schema_)[0]});
+    tree::BlockMessage block;
+    block.group = "os";
+    block.sequence = block.first = block.samples = 1;
+    block.schema = PackSchema(*schema);
+    const Nanos time = next_tick_;
+    const double value = 1;
+    Die(BlockEncoder().Encode(schema->id(), {&time, 1}, &value, 1, 1, block.bytes));
+    for (block.node = 0; block.node < size(); ++block.node) {
+      std::string text;
+      AppendTo(text, block);
+      said_.push_back({nodes_[nodes_[block.node].top].head_end, Type::kBlock, std::move(text)});
+    }
+  }
   void SayGoodbye() {
     SayTicks(1, tree::Stream::kEnded);
     for (Node* node : senders_) {
@@ -182,8 +207,8 @@ class Step {
     bye.ticks = kTicks;
     bye.ended = static_cast<uint64_t>(clock_.Now());
     const std::string text = Encode(bye);
-    // The last one ends the step: not part of what a node costs.
-    for (uint32_t i = 0; i + 1 < size(); ++i) {
+    // Those below go first. The last one ends the step: not part of what a node costs.
+    for (uint32_t i = size() - 1; i > 0; --i) {
       said_.push_back({nodes_[i].head_end, Type::kBye, text});
     }
   }
@@ -193,11 +218,18 @@ class Step {
     Settle();
   }
   void Close() {
-    for (uint32_t i = 0; i + 1 < size(); ++i) nodes_[i].head_end->Break();
+    for (uint32_t i = size() - 1; i > 0; --i) nodes_[i].head_end->Break();
     Settle();
   }
 
  private:
+  static std::string OwnSchema(const Schema::Ptr& schema) {
+    tree::QueueLink link;
+    tree::Uplink uplink;
+    uplink.Use(&link, false);
+    uplink.Announce(tree::Stream::kOwn, schema);
+    return link.queue.at(0).second;
+  }
   // What the node says waits until the head is to hear it.
   void Take(Node& node) {
     for (auto& [type, payload] : std::exchange(node.link->queue, {})) {
@@ -228,6 +260,7 @@ class Step {
   Loop loop_;
   StepClock clock_;
   const Schema::Ptr schema_ = growth::MakeSchema();
+  const std::string own_schema_ = OwnSchema(schema_);
   std::vector<Reduced> values_;
   std::vector<Node> nodes_;
   std::vector<Node*> senders_;  // of frames
@@ -250,6 +283,8 @@ void MeasureStep(uint32_t nodes, bool switches) {
   per_node("first_ticks", [&] { step.Hear(); });
   step.SayTicks(kTicks);
   growth::Measure("tick", kind, nodes, kTicks, [&] { step.Hear(); });
+  step.SayBlocks();
+  per_node("block", [&] { step.Hear(); });
   step.SayGoodbye();
   per_node("goodbye", [&] { step.Hear(); });
   per_node("close", [&] { step.Close(); });

@@ -57,7 +57,7 @@ void Node::Finish(bool launcher_gone) {
 // Until OnRegistered goes on. A host that drops packets would cost each step all of the
 // limit.
 void Node::WaitForHead() {
-  head_.StopSeeking();
+  head_.OnTasksEnded();
   const Nanos reach = kReachLimit + launch_.job.expected_nodes * kReachLimitEach;
   reach_timer_ = loop_.At(std::max(finish_began_, started_ + reach), [this] {
     reach_timer_ = 0;

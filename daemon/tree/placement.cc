@@ -113,6 +113,7 @@ std::vector<uint32_t> Placement::Remove(uint32_t index) {
     }
   }
   // Nodes whose home was here stay where they are; below the successor there is no more room.
+  if (node.kept == 0 && (successor == kNobody || nodes_[successor].kept == 0)) return moved;
   for (const uint32_t other : std::vector<uint32_t>(away_.begin(), away_.end())) {
     const uint32_t home = nodes_[other].home;
     if (home == index || home == successor) Settle(other, nodes_[other].parent);

@@ -1,6 +1,7 @@
 #include "daemon/tree/tick_merger.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace sonde::tree {
 
@@ -10,25 +11,31 @@ TickMerger::Id TickMerger::AddContributor(Nanos joined) {
 }
 
 TickMerger::Contributor* TickMerger::Find(Id id) {
-  const auto at = std::find_if(contributors_.begin(), contributors_.end(),
-                               [id](const Contributor& c) { return c.id == id; });
-  return at == contributors_.end() ? nullptr : &*at;
+  const auto at = std::lower_bound(contributors_.begin(), contributors_.end(), id,
+                                   [](const Contributor& c, Id i) { return c.id < i; });
+  return at == contributors_.end() || at->id != id ? nullptr : &*at;
 }
 
 void TickMerger::SetSchema(Id id, Schema::Ptr schema) {
   Contributor* contributor = Find(id);
   if (contributor == nullptr) return;
-  const auto same = std::find_if(contributors_.begin(), contributors_.end(),
-                                 [&](const Contributor& c) { return c.schema == schema; });
-  if (same != contributors_.end()) {
-    contributor->columns = same->columns;
-    contributor->spreads = same->spreads;
-  } else {
-    contributor->columns = union_.ColumnsOf(*schema);
-    contributor->spreads = union_.SpreadsOf(*schema, contributor->columns);
-  }
-  contributor->schema = std::move(schema);
+  contributor->columns = ColumnsFor(std::move(schema));
   present_.clear();
+}
+
+TickMerger::ColumnsPtr TickMerger::ColumnsFor(Schema::Ptr schema) {
+  if (columns_.size() > columns_limit_) {
+    std::erase_if(columns_, [](const auto& known) { return known.second.expired(); });
+    columns_limit_ = 2 * columns_.size() + 16;
+  }
+  std::weak_ptr<const Columns>& known = columns_[schema.get()];
+  if (ColumnsPtr columns = known.lock()) return columns;
+  auto columns = std::make_shared<Columns>();
+  columns->columns = union_.ColumnsOf(*schema);
+  columns->spreads = union_.SpreadsOf(*schema, columns->columns);
+  columns->schema = std::move(schema);  // no other one has its address as long as this is known
+  known = columns;
+  return columns;
 }
 
 TickMerger::Waiting& TickMerger::RowOf(Nanos tick) {
@@ -55,25 +62,32 @@ void TickMerger::Start(Row& row, Nanos tick) const {
   row.spreads.resize(union_.spreads());
 }
 
-bool TickMerger::Complete(const Row& row) const {
-  return std::all_of(contributors_.begin(), contributors_.end(), [&](const Contributor& c) {
-    return c.joined >= row.tick || c.last_tick >= row.tick ||
-           (c.leaves != 0 && c.leaves < row.tick);
-  });
+bool TickMerger::Awaits(const Contributor& contributor, Nanos tick) {
+  return contributor.joined < tick && contributor.last_tick < tick &&
+         (contributor.leaves == 0 || contributor.leaves >= tick);
+}
+
+// Asked whenever a part has come: goes on where it stopped the last time.
+bool TickMerger::Complete(const Row& row) {
+  if (std::exchange(complete_at_, row.tick) != row.tick) complete_ = 0;
+  while (complete_ < contributors_.size() && !Awaits(contributors_[complete_], row.tick)) {
+    ++complete_;
+  }
+  return complete_ == contributors_.size();
 }
 
 void TickMerger::MergeInto(Row& row, const Contributor& from, const Frame& frame, uint32_t sender) {
   row.values.resize(union_.size());
-  const size_t n = std::min(frame.values.size(), from.columns.size());
-  for (size_t i = 0; i < n; ++i) row.values[from.columns[i]].Merge(frame.values[i]);
   row.spreads.resize(union_.spreads());
-  const size_t spreads = std::min(frame.spreads.size(), from.spreads.size());
-  for (size_t i = 0; i < spreads; ++i) {
-    if (from.spreads[i] != SeriesUnion::kNoSpread) {
-      row.spreads[from.spreads[i]].Merge(frame.spreads[i]);
-    }
-  }
   row.sources.push_back({sender, frame.number});
+  if (from.columns == nullptr) return;
+  const auto& [schema, columns, spreads] = *from.columns;
+  const size_t n = std::min(frame.values.size(), columns.size());
+  for (size_t i = 0; i < n; ++i) row.values[columns[i]].Merge(frame.values[i]);
+  const size_t m = std::min(frame.spreads.size(), spreads.size());
+  for (size_t i = 0; i < m; ++i) {
+    if (spreads[i] != SeriesUnion::kNoSpread) row.spreads[spreads[i]].Merge(frame.spreads[i]);
+  }
 }
 
 // --- Whose parts these are ---
@@ -169,19 +183,25 @@ void TickMerger::Remove(Id id) {
   Contributor* contributor = Find(id);
   if (contributor == nullptr) return;
   KeepColumns(*contributor);
-  contributors_.erase(contributors_.begin() + (contributor - contributors_.data()));
+  const auto place = contributor - contributors_.data();
+  if (static_cast<size_t>(place) < complete_) --complete_;
+  contributors_.erase(contributors_.begin() + place);
   present_.clear();
   EmitComplete();
 }
 
 void TickMerger::KeepColumns(const Contributor& gone) {
+  if (gone.columns == nullptr) return;
   if (oldest() != 0 && gone.last_tick >= oldest()) gone_.emplace_back(gone.last_tick, gone.columns);
 }
 
 bool TickMerger::Leave(Id id, Nanos until) {
   Contributor* contributor = Find(id);
-  if (contributor != nullptr) contributor->leaves = until;
-  return contributor != nullptr;
+  if (contributor == nullptr) return false;
+  contributor->leaves = until;
+  const auto place = static_cast<size_t>(contributor - contributors_.data());
+  if (place < complete_ && Awaits(*contributor, complete_at_)) complete_ = place;
+  return true;
 }
 
 bool TickMerger::idle() const {
@@ -204,6 +224,7 @@ void TickMerger::EmitFirst() {
     return c.leaves != 0 && c.leaves <= emitted_;
   });
   const size_t over = std::erase_if(gone_, [this](const auto& g) { return g.first < emitted_; });
+  if (left > 0) complete_ = 0;
   if (left + over > 0) present_.clear();
   emit_(row, false);
   if (spare_.size() < kMaxSpare) spare_.push_back(std::move(waiting));
@@ -212,12 +233,13 @@ void TickMerger::EmitFirst() {
 const std::vector<bool>& TickMerger::Present() {
   if (present_.size() == union_.size()) return present_;
   present_.assign(union_.size(), false);
-  for (const auto& [newest, columns] : gone_) {
-    for (const uint32_t column : columns) present_[column] = true;
-  }
-  for (const Contributor& contributor : contributors_) {
-    for (const uint32_t column : contributor.columns) present_[column] = true;
-  }
+  const Columns* last = nullptr;  // most are the same
+  const auto add = [&](const ColumnsPtr& columns) {
+    if (columns == nullptr || std::exchange(last, columns.get()) == columns.get()) return;
+    for (const uint32_t column : columns->columns) present_[column] = true;
+  };
+  for (const auto& [newest, columns] : gone_) add(columns);
+  for (const Contributor& contributor : contributors_) add(contributor.columns);
   return present_;
 }
 

@@ -6,13 +6,16 @@
 // tick already came before, over another link, and is dropped.
 //
 // What a tick costs does not grow with the nodes in its parts, as long as the parts are of the same
-// nodes as at the tick before.
+// nodes as at the tick before. At the head all nodes of a step contribute until they have a parent:
+// what one of them costs does not grow with their number.
 //
 // Thread safety: none. Allocates nothing per frame once warm.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <memory>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -89,12 +92,17 @@ class TickMerger {
   const std::vector<bool>& Present();
 
  private:
-  struct Contributor {
-    Id id;
-    Nanos joined;
+  // Of one schema; contributors share it.
+  struct Columns {
     Schema::Ptr schema;
     std::vector<uint32_t> columns;  // its column -> ours
     std::vector<uint32_t> spreads;  // the same of those that have their spread
+  };
+  using ColumnsPtr = std::shared_ptr<const Columns>;
+  struct Contributor {
+    Id id;
+    Nanos joined;
+    ColumnsPtr columns;  // nullptr until it has a schema
     Nanos last_tick = 0;
     Nanos leaves = 0;  // 0: stays
   };
@@ -119,7 +127,9 @@ class TickMerger {
   Contributor* Find(Id id);
   Waiting& RowOf(Nanos tick);
   void Start(Row& row, Nanos tick) const;
-  bool Complete(const Row& row) const;
+  static bool Awaits(const Contributor& contributor, Nanos tick);
+  bool Complete(const Row& row);
+  ColumnsPtr ColumnsFor(Schema::Ptr schema);
   void MergeInto(Row& row, const Contributor& from, const Frame& frame, uint32_t sender);
   bool Intersects(const Parts& parts, const NodeSet& nodes) const;
   static void AddTo(Parts& parts, const NodeSet& nodes);
@@ -133,8 +143,13 @@ class TickMerger {
   const size_t remember_;
   Emit emit_;
   SeriesUnion union_;
-  std::vector<Contributor> contributors_;
+  std::vector<Contributor> contributors_;  // by id
+  std::unordered_map<const Schema*, std::weak_ptr<const Columns>> columns_;
+  size_t columns_limit_ = 16;  // with more, those that nobody has any more are forgotten
   Id next_id_ = 1;
+  // None of the first `complete_` contributors is waited for by the tick `complete_at_`.
+  Nanos complete_at_ = 0;
+  size_t complete_ = 0;
   std::vector<Waiting> rows_;   // by tick
   std::vector<Waiting> spare_;  // with their buffers
   Row late_;
@@ -144,8 +159,8 @@ class TickMerger {
   NodeSet last_nodes_;
   Ring<Emitted> history_;  // ascending
   // Columns of contributors that are gone, while ticks that these have taken part in wait.
-  std::vector<std::pair<Nanos, std::vector<uint32_t>>> gone_;  // newest tick, columns
-  std::vector<bool> present_;                                  // empty after these have changed
+  std::vector<std::pair<Nanos, ColumnsPtr>> gone_;  // newest tick, columns
+  std::vector<bool> present_;                       // empty after these have changed
 };
 
 }  // namespace sonde::tree

@@ -289,7 +289,7 @@ Profile MergeParts(std::vector<Part> parts) {
 
 // A tick that fell into a node's registration is owed by the node only if it has a sample of it, as
 // in the head's own count (daemon/head/record/coverage_count.h). A row says how many nodes it has,
-// not which: of those that owe it without a doubt none is taken off.
+// not which: no more are taken off than nodes registered then.
 Coverage CoverageOf(const JobDescription& job, const std::map<Nanos, double>& nodes_at) {
   Coverage coverage;
   double got = 0;

@@ -295,6 +295,17 @@ Result<std::vector<ProfileReader::Place>> ProfileReader::Places(SeriesScope scop
   return blocks;
 }
 
+Result<Block> ProfileReader::BlockAt(const Place& place, JoinedCache& joined,
+                                     std::string& bytes) const {
+  if (IsJoinedPlace(place.at)) return joined.Read(place.at);
+  auto read = ReadAt(place.at);
+  if (!read.ok()) return read.status();
+  bytes = *std::move(read);
+  auto block = DecodeBlock(bytes);
+  if (!block.ok()) return Status(Code::kCorrupt, std::string(block.status().message()));
+  return block;
+}
+
 Status ProfileReader::MergeRows(
     std::span<const Place> blocks, JoinedCache& joined,
     const std::function<Status(const Place&, std::string_view, const Block&, size_t)>& f) const {
@@ -308,15 +319,11 @@ Status ProfileReader::MergeRows(
   std::vector<Block> decoded;
   std::vector<Row> rows;
   for (const Place& place : blocks) {
-    const bool is_joined = IsJoinedPlace(place.at);
-    auto read = is_joined ? std::string() : ReadAt(place.at);
-    auto block = is_joined ? joined.Read(place.at) : read.ok() ? DecodeBlock(*read) : read.status();
-    const Status& failed = is_joined ? block.status() : read.status();
-    if (!failed.ok() && failed.code() != Code::kCorrupt) return failed;
+    auto block = BlockAt(place, joined, bytes.emplace_back());
+    if (!block.ok() && block.status().code() != Code::kCorrupt) return block.status();
     const bool good = block.ok() && block->columns() == place.schema->size();
     if (!block.ok()) Found("some of the blocks", block.status());
     decoded.push_back(good ? *std::move(block) : Block());
-    bytes.push_back(read.ok() ? *std::move(read) : "");
     const bool compared = blocks.size() > 1 && place.key.node == kReducedNode;
     for (size_t r = 0; r < decoded.back().times.size(); ++r) {
       const double nodes = compared ? NodesOf(*place.schema, decoded.back(), r) : 0;

@@ -111,6 +111,9 @@ class ProfileReader {
   Result<std::vector<Place>> Places(SeriesScope scope, Nanos start, Nanos end,
                                     ReadTally& tally) const;
   // The rows of overlapping blocks of one stream, each time once; `f` may end it.
+  // The block at a place; `bytes`: as it is stored, where it is by itself. kCorrupt if it is
+  // damaged.
+  Result<Block> BlockAt(const Place& place, JoinedCache& joined, std::string& bytes) const;
   Status MergeRows(std::span<const Place> blocks, JoinedCache& joined,
                    const std::function<Status(const Place&, std::string_view bytes, const Block&,
                                               size_t row)>& f) const;

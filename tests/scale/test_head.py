@@ -9,7 +9,7 @@ import os
 import growth
 import pytest
 
-PER_NODE = ("register", "parent", "first_ticks", "goodbye", "close", "takeover")
+PER_NODE = ("register", "parent", "first_ticks", "block", "goodbye", "close", "takeover")
 
 
 @pytest.fixture(scope="module")

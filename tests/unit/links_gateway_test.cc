@@ -283,7 +283,7 @@ TEST_F(GatewayWays, WhenItsTasksEndANodeSeeksNoMore) {
   HeadLink node(loop_, GatewayKey(), *this);
   const Nanos start = Clock::System().Monotonic();
   Connect(node, {nobody.Doors(3)});
-  loop_.Post([&] { node.StopSeeking(); });
+  loop_.Post([&] { node.OnTasksEnded(); });
   RunUntilWelcome();
   EXPECT_EQ(through_gateway_, 0);
   EXPECT_LT(Clock::System().Monotonic() - start, HeadLink::kGatewaySearch);
@@ -368,28 +368,47 @@ TEST_F(GatewayWays, WhoLeavesIsGoneForTheHead) {
   EXPECT_EQ(porter.left, 1);
 }
 
-// Its kernel takes what the node sends, and nothing comes back.
-TEST_F(GatewayWays, AGatewayThatHangsIsLeft) {
-  std::vector<std::unique_ptr<tree::Link>> hung;
-  tree::Acceptor door(loop_, GatewayKey(), {tree::Channel::Purpose::kGateway, 3, ""},
-                      [&](const tree::Registration&, std::unique_ptr<tree::Link> link) {
-                        Send(*link, Type::kWelcome, Encode(tree::Welcome{.index = 7}));
-                        hung.push_back(std::move(link));
-                      });
-  auto listener = tree::Listener::Open(
+// A gateway whose kernel takes what nodes send, and nothing comes back.
+class HungGateways : public GatewayWays {
+ protected:
+  void ComeThroughIt() {
+    Connect(node_, {{{3, "127.0.0.1", listener_->port()}}});
+    RunUntilWelcome();
+    ASSERT_THAT(hung_, SizeIs(1));
+  }
+  void ExpectLeft() {
+    RunUntilWelcome(2);
+    EXPECT_EQ(losses_, 1);
+    EXPECT_THAT(ends_, SizeIs(1)) << "it has come to the head itself";
+    ASSERT_THAT(notes_, SizeIs(1));
+    EXPECT_THAT(notes_[0], testing::HasSubstr("its gateway 127.0.0.1 did not answer"));
+  }
+
+  std::vector<std::unique_ptr<tree::Link>> hung_;
+  tree::Acceptor door_{loop_,
+                       GatewayKey(),
+                       {tree::Channel::Purpose::kGateway, 3, ""},
+                       [this](const tree::Registration&, std::unique_ptr<tree::Link> link) {
+                         Send(*link, Type::kWelcome, Encode(tree::Welcome{.index = 7}));
+                         hung_.push_back(std::move(link));
+                       }};
+  std::unique_ptr<tree::Listener> listener_ = *tree::Listener::Open(
       loop_, "127.0.0.1", {0, 0},
-      [&](std::unique_ptr<tree::SocketLink> link) { door.Take(std::move(link)); });
-  ASSERT_TRUE(listener.ok());
-  HeadLink node(loop_, GatewayKey(), *this);
-  Connect(node, {{{3, "127.0.0.1", (*listener)->port()}}});
-  RunUntilWelcome();
-  ASSERT_THAT(hung, SizeIs(1));
-  EXPECT_TRUE(node.Send(Type::kNote, "something"));
-  RunUntilWelcome(2);
-  EXPECT_EQ(losses_, 1);
-  EXPECT_THAT(ends_, SizeIs(1)) << "it has come to the head itself";
-  ASSERT_THAT(notes_, SizeIs(1));
-  EXPECT_THAT(notes_[0], testing::HasSubstr("its gateway 127.0.0.1 did not answer"));
+      [this](std::unique_ptr<tree::SocketLink> link) { door_.Take(std::move(link)); });
+  HeadLink node_{loop_, GatewayKey(), *this};
+};
+
+TEST_F(HungGateways, AreLeftWhenSomethingWasSent) {
+  ComeThroughIt();
+  EXPECT_TRUE(node_.Send(Type::kNote, "something"));
+  ExpectLeft();
+}
+
+// The goodbye, which may have to wait, is to find the way.
+TEST_F(HungGateways, AreLeftWhenTheTasksHaveEnded) {
+  ComeThroughIt();
+  node_.OnTasksEnded();
+  ExpectLeft();
 }
 
 // To most of what a node says the head has no answer; the gateway has one.
@@ -400,7 +419,8 @@ TEST_F(GatewayWays, AGatewayThatIsThereIsKept) {
   Connect(node, {porter.Doors(3)});
   RunUntilWelcome();
   bool passed = false;
-  const auto stop = loop_.After(2 * HeadLink::kGatewayAnswer, [&] { passed = true; });
+  const auto stop =
+      loop_.After(HeadLink::kGatewayWord + 2 * HeadLink::kGatewayPatience, [&] { passed = true; });
   EXPECT_TRUE(node.Send(Type::kNote, "something"));
   ASSERT_TRUE(tree::RunUntil(loop_, [&] { return passed; }));
   loop_.Cancel(stop);
@@ -420,8 +440,8 @@ TEST_F(GatewayWays, AMachineThatStoodStillKeepsItsGateway) {
   bool passed = false;
   // When the question is under way, and when its answer should have come.
   loop_.After(HeadLink::kGatewayWord + kMillisecond, [&] {
-    std::this_thread::sleep_for(std::chrono::nanoseconds(2 * HeadLink::kGatewayAnswer));
-    loop_.After(HeadLink::kGatewayAnswer, [&] { passed = true; });
+    std::this_thread::sleep_for(std::chrono::nanoseconds(HeadLink::kGatewayPatience + kSecond));
+    loop_.After(HeadLink::kGatewayPatience, [&] { passed = true; });
   });
   ASSERT_TRUE(tree::RunUntil(loop_, [&] { return passed; }));
   EXPECT_EQ(losses_, 0);

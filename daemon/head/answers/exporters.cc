@@ -38,7 +38,8 @@ void Exporters::Join(const std::vector<uint32_t>& nodes, const web::ScrapeTarget
                      web::StepControl::JoinCallback done) {
   const std::string url = target.Url();
   const std::string text = web::EncodeScrape(target);
-  const auto waiting = waiting_.insert(waiting_.end(), {url, nodes, {}, {}, std::move(done), {}});
+  const auto waiting = waiting_.insert(
+      waiting_.end(), {url, {nodes.begin(), nodes.end()}, {}, {}, std::move(done), {}});
   waiting->timer = loop_.After(web::StepControl::kJoinPatience, [this, waiting] {
     for (const uint32_t node : std::exchange(waiting->pending, {})) {
       waiting->failed.push_back(fmt::format("{}: it has not told yet", host_(node)));
@@ -149,9 +150,7 @@ void Exporters::Heard(uint32_t node, const std::string& url, bool scraping,
                       const std::string& why) {
   for (auto it = waiting_.begin(); it != waiting_.end();) {
     const auto waiting = it++;
-    const auto found = std::find(waiting->pending.begin(), waiting->pending.end(), node);
-    if (waiting->url != url || found == waiting->pending.end()) continue;
-    waiting->pending.erase(found);
+    if (waiting->url != url || waiting->pending.erase(node) == 0) continue;
     if (scraping) {
       waiting->scraping.push_back(host_(node));
     } else {

@@ -12,6 +12,7 @@
 #include <functional>
 #include <list>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -57,7 +58,7 @@ class Exporters {
   using Map = std::map<Key, Known>;
   struct Waiting {
     std::string url;
-    std::vector<uint32_t> pending;
+    std::set<uint32_t> pending;
     std::vector<std::string> scraping;  // hosts
     std::vector<std::string> failed;    // "HOST: why"
     web::StepControl::JoinCallback done;

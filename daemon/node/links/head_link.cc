@@ -3,7 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
+#include <numbers>
 #include <utility>
 
 #include "core/bytes.h"
@@ -237,9 +239,14 @@ void HeadLink::NextDoor() {
   });
 }
 
-void HeadLink::StopSeeking() {
+void HeadLink::OnTasksEnded() {
+  tasks_ended_ = true;
   const bool proven = link_ != nullptr && handshake_ == nullptr;
-  if (seeks_gateway() && !proven) GoDirectly();
+  if (seeks_gateway() && !proven) return GoDirectly();
+  if (!through_gateway()) return;
+  loop_.Cancel(std::exchange(timer_, 0));
+  awaits_gateway_ = true;
+  AskGateway();
 }
 
 void HeadLink::GoDirectly() {
@@ -260,7 +267,9 @@ void HeadLink::AwaitGateway() {
 void HeadLink::CheckGateway(bool sent) {
   if (!through_gateway() || awaits_gateway_) return;
   if (sent) return AwaitGateway();
-  const Nanos more = owner_.registration().node_id * kSecond % (kGatewayQuietMore + kSecond);
+  // Of those of one gateway the numbers are an even distance apart, and these times are not.
+  const double turns = owner_.registration().node_id * std::numbers::phi;
+  const auto more = static_cast<Nanos>((turns - std::floor(turns)) * kGatewayQuietMore);
   if (Clock::System().Monotonic() - heard_at_ < kGatewayQuiet + more) return;
   awaits_gateway_ = true;
   AskGateway();
@@ -272,7 +281,8 @@ void HeadLink::AskGateway() {
 }
 
 void HeadLink::AwaitAnswer() {
-  const Nanos due = Clock::System().Monotonic() + kGatewayAnswer - kGatewayWord;
+  const Nanos patience = tasks_ended_ ? kGatewayEndPatience : kGatewayPatience;
+  const Nanos due = Clock::System().Monotonic() + patience;
   timer_ = loop_.At(due, [this, due] {
     timer_ = 0;
     OnGatewaySilent(due);

@@ -63,12 +63,15 @@ class HeadLink {
   static constexpr Nanos kGatewayAnswer = kSecond;
   static constexpr Nanos kGatewayPause = 50 * kMillisecond;
   // A gateway from which nothing comes for so long after something was sent is asked whether it is
-  // there, and for the answer it has the rest of kGatewayAnswer.
+  // there, and has so long for the answer: as long as a parent may be silent, and less once the
+  // tasks have ended, when the goodbye must reach the head.
   static constexpr Nanos kGatewayWord = 250 * kMillisecond;
+  static constexpr Nanos kGatewayPatience = 2 * kSecond;
+  static constexpr Nanos kGatewayEndPatience = 750 * kMillisecond;
   // A timer that is so late says that this process did not run, and nothing of the gateway.
   static constexpr Nanos kGatewayLate = 100 * kMillisecond;
-  // It is asked as well when nothing was heard for so long, or up to kGatewayQuietMore longer, so
-  // that its nodes do not ask all at once.
+  // It is asked as well at a tick when nothing was heard for so long, or up to kGatewayQuietMore
+  // longer, so that its nodes do not ask all at once.
   static constexpr Nanos kGatewayQuiet = 10 * kSecond;
   static constexpr Nanos kGatewayQuietMore = 4 * kSecond;
 
@@ -104,8 +107,9 @@ class HeadLink {
   // try; none: it comes to the head.
   void Connect(const std::string& host, uint16_t port,
                std::vector<std::vector<tree::Place>> ways = {});
-  // A gateway that has not been found by now is not looked for any more.
-  void StopSeeking();
+  // A gateway that has not been found by now is not looked for any more; one that was found is
+  // asked whether it is there.
+  void OnTasksEnded();
   // At every tick: whether the gateway is there. `sent`: data went over the link.
   void CheckGateway(bool sent);
   // In the same process; it needs no proof.
@@ -193,9 +197,10 @@ class HeadLink {
   std::string gateway_;          // by name; "": the connection goes through none
   Nanos heard_at_ = 0;           // monotonic; from a gateway
   bool awaits_gateway_ = false;  // nothing was heard since something was sent
-  size_t next_ = 0;              // 0: head_, else of successors_ the one before
-  size_t silent_ = 0;            // of those before it in this round, how many did not answer
-  Nanos lost_at_ = 0;            // monotonic; of the first connection, when it first failed
+  bool tasks_ended_ = false;
+  size_t next_ = 0;    // 0: head_, else of successors_ the one before
+  size_t silent_ = 0;  // of those before it in this round, how many did not answer
+  Nanos lost_at_ = 0;  // monotonic; of the first connection, when it first failed
   Loop::TimerId timer_ = 0;
 };
 

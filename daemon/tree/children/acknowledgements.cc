@@ -15,7 +15,12 @@ Acknowledgements::Account& Acknowledgements::Add(Link& link) {
 }
 
 void Acknowledgements::Remove(Account& account) {
-  std::erase(senders_, &account);
+  if (account.place_ != SIZE_MAX) {
+    Account*& place = senders_[account.place_];
+    place = senders_.back();
+    place->place_ = account.place_;
+    senders_.pop_back();
+  }
   accounts_.erase(account.sender_);
 }
 
@@ -24,7 +29,10 @@ Status Acknowledgements::OnFrame(Account& account, uint64_t number, bool last_va
   auto& pending = account.pending_;
   if (!pending.empty() && number <= pending.back().number) pending.Clear();
   if (pending.size() >= kMaxPending) return {Code::kLimit, "too many frames under way"};
-  if (!std::exchange(account.listed_, true)) senders_.push_back(&account);
+  if (account.place_ == SIZE_MAX) {
+    account.place_ = senders_.size();
+    senders_.push_back(&account);
+  }
   pending.Push() = {.number = number, .last_values = last_values};
   if (at_head()) Arrived(account, number, last_values);
   return {};

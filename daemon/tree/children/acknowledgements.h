@@ -54,8 +54,8 @@ class Acknowledgements {
     Link& link_;
     const uint32_t sender_;
     bool ended_ = false;
-    bool listed_ = false;    // in senders_
-    Ring<Pending> pending_;  // at the head: frames that are in no row yet
+    size_t place_ = SIZE_MAX;  // in senders_
+    Ring<Pending> pending_;    // at the head: frames that are in no row yet
     uint64_t acked_ = 0;
     uint64_t in_rows_ = 0;  // at the head: frames up to it are in rows
     uint64_t marked_ = 0;   // in_rows_ when BeginSafe was called
@@ -111,8 +111,8 @@ class Acknowledgements {
   uint64_t acknowledged_ = 0;
   std::unordered_map<uint32_t, Account> accounts_;  // by sender
   uint32_t next_sender_ = 1;
-  // Accounts for which a frame has ever come: at the head of a large step all other nodes have
-  // connections, too.
+  // Accounts for which a frame has ever come, in any order: at the head of a large step all other
+  // nodes have connections, too.
   std::vector<Account*> senders_;
 };
 

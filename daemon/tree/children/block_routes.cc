@@ -1,12 +1,23 @@
 #include "daemon/tree/children/block_routes.h"
 
+#include <utility>
+
 #include "daemon/link/send.h"
 
 namespace sonde::tree {
 
+void BlockRoutes::OnBlock(uint32_t node, Child& child) {
+  Child*& route = routes_[node];
+  if (std::exchange(route, &child) != &child) child.nodes_.push_back(node);
+}
+
+// Most children of the head of a large step have brought none.
 void BlockRoutes::Remove(Child& child) {
-  std::erase(waiting_, &child);
-  std::erase_if(routes_, [&](const auto& route) { return route.second == &child; });
+  if (!child.acks_.empty()) std::erase(waiting_, &child);
+  for (const uint32_t node : child.nodes_) {
+    const auto route = routes_.find(node);
+    if (route != routes_.end() && route->second == &child) routes_.erase(route);
+  }
 }
 
 void BlockRoutes::Add(const BlockAck& ack) {

@@ -27,12 +27,13 @@ class BlockRoutes {
    private:
     friend class BlockRoutes;
     const FrameIntake::Sender& sender_;
+    std::vector<uint32_t> nodes_;  // that it has brought blocks of; some may sit elsewhere by now
     std::string acks_;
     bool hurry_ = false;
   };
 
   // A block of that node has come from the child.
-  void OnBlock(uint32_t node, Child& child) { routes_[node] = &child; }
+  void OnBlock(uint32_t node, Child& child);
   // The child's link is gone.
   void Remove(Child& child);
   // An acknowledgement on its way; one to a node of which no block has come is dropped.

@@ -93,12 +93,17 @@ void FrameIntake::UpdateContributing(Sender& sender) {
     return sender.streams_[static_cast<size_t>(s)].contributor != 0;
   };
   const bool contributes = has(Stream::kOwn) || has(Stream::kChildren);
-  if (std::exchange(sender.contributes_, contributes) == contributes) return;
+  if (contributes == sender.contributes()) return;
   if (contributes) {
+    sender.place_ = contributing_.size();
     contributing_.push_back(&sender);
-  } else {
-    std::erase(contributing_, &sender);
+    return;
   }
+  Sender*& place = contributing_[sender.place_];
+  place = contributing_.back();
+  place->place_ = sender.place_;
+  contributing_.pop_back();
+  sender.place_ = SIZE_MAX;
 }
 
 // False if a stream goes on as another contributor.

@@ -51,7 +51,7 @@ class FrameIntake {
     Sender(Link& l, uint32_t index, Acknowledgements::Account& account)
         : link(l), index_(index), account_(account) {}
     // It contributes to ticks. Last values may come of one that does not any more.
-    bool contributes() const { return contributes_; }
+    bool contributes() const { return place_ != SIZE_MAX; }
 
     Link& link;
 
@@ -70,7 +70,7 @@ class FrameIntake {
 
     const uint32_t index_;
     Acknowledgements::Account& account_;
-    bool contributes_ = false;  // is in contributing_
+    size_t place_ = SIZE_MAX;  // in contributing_
     std::array<StreamState, kStreams> streams_;
     LastKnown before_;      // what it had counted before the schema of its own frames
     Nanos own_tick_ = 0;    // its newest sample, over this link or before
@@ -164,8 +164,8 @@ class FrameIntake {
   const Clock& clock_;
   SchemaCache schemas_;
   uint32_t node_limit_ = NodeSet::kMaxNodes;
-  Nanos soon_ = 0;  // no tick until then is too early
-  std::vector<Sender*> contributing_;
+  Nanos soon_ = 0;                     // no tick until then is too early
+  std::vector<Sender*> contributing_;  // in any order
   // Child and stream -> its newest contributor.
   std::unordered_map<uint64_t, TickMerger::Id> newest_;
   // The same, when it is between two links.
