@@ -137,7 +137,8 @@ def test_blocks_that_meet_are_one_record_and_read_as_the_nodes_recorded_them(mak
     # The same step, too small for joining, has the same series.
     alone = run(make_step, nodes=20, fanout=10, expected=JOIN_FROM - 1)
     assert not joined_nodes(alone)
-    assert set(check_values(alone, alone.archive)) == set(series)
+    whole = lambda series: {key for key in series if "thinned" not in dict(key[1])}
+    assert whole(check_values(alone, alone.archive)) == whole(series)
 
 
 def test_every_nodes_own_series_are_there(make_step):

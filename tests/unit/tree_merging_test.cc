@@ -7,6 +7,7 @@
 #include <cmath>
 #include <map>
 #include <random>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -395,6 +396,71 @@ TEST_F(Merging, OneThatComesBackOverAnotherLinkIsWaitedForAsBefore) {
   ASSERT_EQ(rows.size(), 3u);
   EXPECT_EQ(rows[1].values["load"].sum, 5);
   EXPECT_EQ(rows[2].nodes, 2u);
+}
+
+// Whoever comes, leaves, comes back and goes: ticks are emitted when a plain look at all
+// contributors says that none is waited for.
+class MergingAtRandom : public Merging, public testing::WithParamInterface<uint32_t> {};
+INSTANTIATE_TEST_SUITE_P(Seeds, MergingAtRandom, testing::Range(1u, 6u));
+
+TEST_P(MergingAtRandom, TicksWaitForWhomAPlainCountWaitsFor) {
+  struct Known {
+    TickMerger::Id id;
+    uint32_t node;
+    Nanos joined;
+    Nanos last = 0;
+    Nanos leaves = 0;
+  };
+  std::mt19937 random(GetParam());
+  const auto below = [&](size_t n) { return static_cast<size_t>(random() % n); };
+  std::vector<Known> known;
+  std::set<Nanos> waiting;
+  std::vector<Nanos> emitted;
+  const auto emit = [&] {
+    while (!waiting.empty()) {
+      const Nanos tick = *waiting.begin();
+      const bool complete = std::none_of(known.begin(), known.end(), [&](const Known& k) {
+        return k.joined < tick && k.last < tick && (k.leaves == 0 || k.leaves >= tick);
+      });
+      if (!complete) return;
+      emitted.push_back(tick);
+      waiting.erase(tick);
+      std::erase_if(known, [&](const Known& k) { return k.leaves != 0 && k.leaves <= tick; });
+    }
+  };
+  uint32_t next_node = 0;
+  for (int step = 0; step < 20'000; ++step) {
+    const Nanos newest = emitted.empty() ? 0 : emitted.back();
+    const size_t what = below(8);
+    if (known.size() < 3 || what == 0) {
+      const Nanos joined = newest + static_cast<Nanos>(below(2));
+      known.push_back({Child({Gauge("g")}, joined), next_node++, joined});
+      continue;
+    }
+    Known& one = known[below(known.size())];
+    if (what == 1) {
+      one.leaves = newest + 1 + static_cast<Nanos>(below(3));
+      EXPECT_TRUE(merger.Leave(one.id, one.leaves));
+    } else if (what == 2) {
+      one.leaves = 0;
+      EXPECT_TRUE(merger.Leave(one.id, 0));
+    } else if (what == 3) {
+      const TickMerger::Id id = one.id;
+      std::erase_if(known, [&](const Known& k) { return k.id == id; });
+      emit();
+      merger.Remove(id);
+    } else {
+      const Nanos tick = std::max(one.last, newest) + 1 + static_cast<Nanos>(below(4));
+      one.last = tick;
+      waiting.insert(tick);
+      const TickMerger::Id id = one.id;
+      const uint32_t node = one.node;
+      emit();
+      Send(id, node, tick, {1});
+    }
+    ASSERT_EQ(rows.size(), emitted.size()) << "step " << step;
+    ASSERT_EQ(rows.empty() ? 0 : rows.back().tick, emitted.empty() ? 0 : emitted.back());
+  }
 }
 
 TEST_F(Merging, WhatComesASecondTimeIsDropped) {
