@@ -51,13 +51,13 @@ void Node::Finish(bool launcher_gone) {
   finish_timer_ = loop_.After(kFinishLimit, [this] { GiveUp(); });
   uplink_.LeaveOutHeldBack();
   state_ = State::kWaitingForChildren;
+  head_.OnTasksEnded();
   registered() ? WaitForChildren() : WaitForHead();
 }
 
 // Until OnRegistered goes on. A host that drops packets would cost each step all of the
 // limit.
 void Node::WaitForHead() {
-  head_.OnTasksEnded();
   const Nanos reach = kReachLimit + launch_.job.expected_nodes * kReachLimitEach;
   reach_timer_ = loop_.At(std::max(finish_began_, started_ + reach), [this] {
     reach_timer_ = 0;

@@ -63,11 +63,12 @@ class Merging : public testing::Test {
     merger.SetSchema(id, Schema::Make(std::move(series)));
     return id;
   }
-  TickMerger::Fate Send(TickMerger::Id id, uint32_t node, Nanos tick, std::vector<double> values) {
-    return Send(id, NodeSet(node), tick, std::move(values));
+  TickMerger::Fate Send(TickMerger::Id id, uint32_t node, Nanos tick,
+                        const std::vector<double>& values) {
+    return Send(id, NodeSet(node), tick, values);
   }
   TickMerger::Fate Send(TickMerger::Id id, const NodeSet& nodes, Nanos tick,
-                        std::vector<double> values) {
+                        const std::vector<double>& values) {
     Frame frame;
     frame.number = ++number;
     frame.tick = tick;
@@ -78,13 +79,14 @@ class Merging : public testing::Test {
 
   // What `node` had when it ended.
   EndedNodes::Fate Ended(uint32_t node, Nanos when, std::vector<Series> series,
-                         std::vector<double> values, bool lost = false) {
+                         const std::vector<double>& values, bool lost = false) {
     FrameInfo info;
     info.stream = Stream::kEnded;
     info.tick = when;
     info.lost = lost;
     info.nodes = NodeSet(node);
     std::vector<Reduced> last;
+    last.reserve(values.size());
     for (const double v : values) last.push_back(One(v, {node, Owner::kNobody}));
     return ended.Add(info, merger.ColumnsOf(*Schema::Make(std::move(series))), last);
   }
@@ -322,6 +324,7 @@ TEST_F(Merging, ALatePartGivesTheCountersThatNothingStoodInFor) {
     for (size_t i = 0; i < columns.size(); ++i) values[columns[i]] = sent[i];
     const bool stood_in = ended.StoodIn(tick, NodeSet(node), values);
     std::vector<double> counts;
+    counts.reserve(columns.size());
     for (const uint32_t column : columns) counts.push_back(values[column].count);
     return std::pair(stood_in, counts);
   };
