@@ -287,14 +287,18 @@ Profile MergeParts(std::vector<Part> parts) {
   return merged;
 }
 
+uint64_t NodeTicks(const std::map<Nanos, double>& nodes_at) {
+  double sum = 0;
+  for (const auto& [time, nodes] : nodes_at) sum += nodes;
+  return static_cast<uint64_t>(sum);
+}
+
 // A tick that fell into a node's registration is owed by the node only if it has a sample of it, as
 // in the head's own count (daemon/head/record/coverage_count.h). A row says how many nodes it has,
 // not which: no more are taken off than nodes registered then.
 Coverage CoverageOf(const JobDescription& job, const std::map<Nanos, double>& nodes_at) {
   Coverage coverage;
-  double got = 0;
-  for (const auto& [time, nodes] : nodes_at) got += nodes;
-  coverage.got = static_cast<uint64_t>(got);
+  coverage.got = NodeTicks(nodes_at);
   coverage.skipped = job.coverage.skipped;
   const auto ticks = [&](Nanos from, Nanos to) {
     return to <= from ? 0 : static_cast<uint64_t>(to / job.period - from / job.period);

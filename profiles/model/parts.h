@@ -60,6 +60,9 @@ struct Part {
 //             counts, else of any part that has it; those of the footprint stay in the parts
 Profile MergeParts(std::vector<Part> parts);
 
+// The nodes of all rows, added up.
+uint64_t NodeTicks(const std::map<Nanos, double>& nodes_at);
+
 // Coverage of a step of whose rows it is known how many nodes each has.
 Coverage CoverageOf(const JobDescription& job, const std::map<Nanos, double>& nodes_at);
 

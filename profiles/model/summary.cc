@@ -193,10 +193,26 @@ Nanos EndOfTasks(const JobDescription& job, Nanos end) {
   return last == 0 ? end : std::min(last, end);
 }
 
+std::vector<double> SecondsOf(const JobDescription& job, Nanos now, bool of_tasks,
+                              const std::vector<bool>& replaced) {
+  const Nanos end = job.end != 0 ? job.end : now;
+  const Nanos tasks_end = EndOfTasks(job, end);
+  std::vector<double> seconds;
+  for (size_t i = 0; i < job.nodes.size(); ++i) {
+    const NodeInfo& node = job.nodes[i];
+    const bool ended = node.left != 0 && !node.lost && !replaced[i];
+    Nanos until = node.left == 0 ? end : std::min(node.left, end);
+    if (of_tasks && ended) until = tasks_end;
+    const Nanos time = until - std::max(job.start, node.joined);
+    seconds.push_back(static_cast<double>(std::max<Nanos>(time, 0)) / kSecond);
+  }
+  return seconds;
+}
+
 // How many tasks were measured, and for how long together.
-void AddMeasured(Summary& s, const JobDescription& job, Nanos now) {
-  const std::vector<double> seconds = MeasuredSeconds(job, now, /*of_tasks=*/true);
-  const std::vector<bool> replaced = ReplacedNodes(job);
+void AddMeasured(Summary& s, const JobDescription& job, Nanos now,
+                 const std::vector<bool>& replaced) {
+  const std::vector<double> seconds = SecondsOf(job, now, /*of_tasks=*/true, replaced);
   double tasks = 0;
   double together = 0;
   for (size_t i = 0; i < seconds.size(); ++i) {
@@ -217,9 +233,8 @@ void AddMeasured(Summary& s, const JobDescription& job, Nanos now) {
 
 // Processors of all nodes that were measured: the time they had by the time they were measured.
 double CpusOf(const JobDescription& job, const std::vector<NodeRow>& rows, double node_cpu,
-              double duration, Nanos now) {
-  const std::vector<double> seconds = MeasuredSeconds(job, now, /*of_tasks=*/false);
-  const std::vector<bool> replaced = ReplacedNodes(job);
+              double duration, Nanos now, const std::vector<bool>& replaced) {
+  const std::vector<double> seconds = SecondsOf(job, now, /*of_tasks=*/false, replaced);
   double together = 0;
   double cpus = 0;
   for (size_t i = 0; i < seconds.size(); ++i) {
@@ -285,19 +300,7 @@ std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDe
 }
 
 std::vector<double> MeasuredSeconds(const JobDescription& job, Nanos now, bool of_tasks) {
-  const Nanos end = job.end != 0 ? job.end : now;
-  const Nanos tasks_end = EndOfTasks(job, end);
-  const std::vector<bool> replaced = ReplacedNodes(job);
-  std::vector<double> seconds;
-  for (size_t i = 0; i < job.nodes.size(); ++i) {
-    const NodeInfo& node = job.nodes[i];
-    const bool ended = node.left != 0 && !node.lost && !replaced[i];
-    Nanos until = node.left == 0 ? end : std::min(node.left, end);
-    if (of_tasks && ended) until = tasks_end;
-    const Nanos time = until - std::max(job.start, node.joined);
-    seconds.push_back(static_cast<double>(std::max<Nanos>(time, 0)) / kSecond);
-  }
-  return seconds;
+  return SecondsOf(job, now, of_tasks, ReplacedNodes(job));
 }
 
 double AskedMemory(const JobDescription& job) {
@@ -322,12 +325,13 @@ Summary Summarize(const Profile& profile, const std::vector<NodeRow>& rows, Nano
   s.cpu_user = Total(profile, kTaskCpu, "user");
   s.cpu_system = Total(profile, kTaskCpu, "system");
   const double node_cpu = Total(profile, kNodeCpu);
-  AddMeasured(s, job, end);
+  const std::vector<bool> replaced = ReplacedNodes(job);
+  AddMeasured(s, job, end, replaced);
   // The kernel counts the nodes' time in steps of 10 ms per processor and mode: over less than a
   // second that says nothing.
   const bool long_enough = s.measured >= 1 && node_cpu > 0;
   s.cpu_of_nodes = long_enough ? s.cpu_seconds / node_cpu : kMissing;
-  s.node_cpus = long_enough ? CpusOf(job, rows, node_cpu, s.duration, end) : kMissing;
+  s.node_cpus = long_enough ? CpusOf(job, rows, node_cpu, s.duration, end, replaced) : kMissing;
   for (const CounterField& field : kCounters) s.*field.summary = Total(profile, field.metric);
   s.least_cpu.value = s.most_cpu.value = s.memory_peak.value = kMissing;
   s.memory_total = s.memory_limit = kMissing;

@@ -9,6 +9,7 @@
 
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
+#include "profiles/model/parts.h"
 #include "profiles/model/shown_series.h"
 #include "profiles/records/assembly.h"
 #include "profiles/records/block_scan.h"
@@ -188,9 +189,7 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
   if (job.end == 0 && tally.last > job.start) {
     const auto ticks = static_cast<uint64_t>(tally.last / job.period - job.start / job.period);
     Coverage& coverage = profile.job.coverage;
-    double got = 0;
-    for (const auto& [time, nodes] : tally.nodes_at) got += nodes;
-    coverage.got = static_cast<uint64_t>(got);
+    coverage.got = NodeTicks(tally.nodes_at);
     coverage.expected = std::max<uint64_t>(coverage.got, ticks * job.expected_nodes);
   }
   profile.cost.stored_bytes = StoredBytes(tally.content, profile);
