@@ -213,17 +213,11 @@ class Budgeting {
     }
   }
   Budget& NodeOf(const StepRows::Who& who) {
-    if (out_.nodes.empty() || out_.nodes.back().node != who.node) {
-      const auto at = std::find_if(out_.nodes.begin(), out_.nodes.end(),
-                                   [&](const NodeBudget& one) { return one.node == who.node; });
-      if (at != out_.nodes.end()) {
-        ++at->ranks;
-        return at->budget;
-      }
-      out_.nodes.push_back({who.node, who.host, 0, {}});
-    }
-    ++out_.nodes.back().ranks;
-    return out_.nodes.back().budget;
+    const auto [at, is_new] = nodes_.try_emplace(who.node, out_.nodes.size());
+    if (is_new) out_.nodes.push_back({who.node, who.host, 0, {}});
+    NodeBudget& node = out_.nodes[at->second];
+    ++node.ranks;
+    return node.budget;
   }
   void Count(const RankRates& rates, const RankBudget& own) {
     seen_.mpi += own.mpi;
@@ -353,6 +347,7 @@ class Budgeting {
   const Profile& profile_;
   const size_t most_rows_;  // ticks of ranks
   std::vector<PhaseTicks> phases_;
+  std::map<size_t, size_t> nodes_;  // where a node is in out_.nodes, until they are sorted
   Seen seen_;
   size_t without_ = 0;  // ranks without MPI calls
   double most_calls_ = 0;

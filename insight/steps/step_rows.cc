@@ -168,16 +168,16 @@ class Reading {
 
 }  // namespace
 
-size_t StepRows::OfNode(size_t node) const {
-  const auto found =
-      std::find_if(who.begin(), who.end(), [&](const Who& one) { return one.node == node; });
-  return static_cast<size_t>(found - who.begin());
-}
+size_t StepRows::OfNode(size_t node) const { return Find(&Who::node, node); }
 
-size_t StepRows::OfRank(uint32_t rank) const {
-  const auto found =
-      std::find_if(who.begin(), who.end(), [&](const Who& one) { return one.rank == rank; });
-  return static_cast<size_t>(found - who.begin());
+size_t StepRows::OfRank(uint32_t rank) const { return Find(&Who::rank, rank); }
+
+template <typename Id>
+size_t StepRows::Find(Id Who::*id, Id wanted) const {
+  const auto at = std::lower_bound(who.begin(), who.end(), wanted,
+                                   [&](const Who& one, Id value) { return one.*id < value; });
+  const auto row = static_cast<size_t>(at - who.begin());
+  return at != who.end() && (*at).*id == wanted ? row : rows.size();
 }
 
 Result<std::vector<StepRows>> ReadStepRows(const Archive& archive, const std::string& key,

@@ -25,11 +25,15 @@ struct StepRows {
     std::string host;
     size_t node = 0;  // index in the description
   };
-  std::vector<Who> who;   // of each row; by rank or by node's index
+  std::vector<Who> who;   // of each row; in the order of ranks or, by node, of nodes
   std::vector<Row> rows;  // as long as the grid
-  // The row of that node (by node) or rank; rows.size() if there is none.
+  // The row of that node (by node) or rank (by rank); rows.size() if there is none.
   size_t OfNode(size_t node) const;
   size_t OfRank(uint32_t rank) const;
+
+ private:
+  template <typename Id>
+  size_t Find(Id Who::*id, Id wanted) const;
 };
 
 // What a counter had before its first value.

@@ -70,12 +70,11 @@ QuerySpec PointsBefore(const QuerySpec& points, const JobDescription& job,
   return before;
 }
 
-// When the newest daemon of a host came.
-Nanos Begun(const JobDescription& job, const Tags& tags) {
-  const std::string* host = tags.Find("host");
-  Nanos begun = 0;
+// When the newest daemon of each of these hosts came.
+std::map<std::string, Nanos> Begun(const JobDescription& job, const std::set<std::string>& hosts) {
+  std::map<std::string, Nanos> begun;
   for (const NodeInfo& node : job.nodes) {
-    if (host != nullptr && node.host == *host) begun = node.joined;
+    if (hosts.contains(node.host)) begun[node.host] = node.joined;
   }
   return begun;
 }
@@ -191,8 +190,14 @@ void NodeQuestions::OnBefore(const AskedPtr& asked, Aggregator which, Nanos end,
   Outcome outcome;
   if (!answer.failure.ok()) return Finish(asked, answer.failure, answer, outcome);
   const bool first = which == Aggregator::kFirst;
-  const auto job = record_.Job();
-  const auto time_of = [&](const Tags& tags, Nanos) { return first ? Begun(*job, tags) : end; };
+  std::map<std::string, Nanos> begun;
+  if (first) begun = Begun(*record_.Job(), asked->anew);
+  const auto time_of = [&](const Tags& tags, Nanos) {
+    if (!first) return end;
+    const std::string* host = tags.Find("host");
+    const auto at = host == nullptr ? begun.end() : begun.find(*host);
+    return at == begun.end() ? Nanos{0} : at->second;
+  };
   AddPoints(asked->question.spec, answer.part, time_of, asked->of_anew);
   first ? AskBefore(asked, Aggregator::kLast) : AskForPoints(asked);
 }

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
 #include "core/text/hostlist.h"
@@ -27,7 +28,8 @@ void StepNotes::Add(std::string text) {
 
 void StepNotes::AddOfNode(uint32_t node, std::string alone, std::string rest) {
   const auto says_it = [&](const Note& note) {
-    return note.rest.empty() && !note.lost && rest == ": " + note.text;
+    return note.rest.empty() && !note.lost && rest.starts_with(": ") &&
+           std::string_view(rest).substr(2) == note.text;
   };
   if (std::any_of(notes_.begin(), notes_.end(), says_it)) return;
   const auto at = std::find_if(notes_.begin(), notes_.end(),
