@@ -81,7 +81,8 @@ Head::Head(Loop& loop, StepClock& clock, const LaunchMessage& launch, const Conf
 }
 
 Head::~Head() {
-  for (const Loop::TimerId timer : {serve_timer_, finish_timer_, hand_over_timer_, yield_timer_}) {
+  for (const Loop::TimerId timer :
+       {serve_timer_, finish_timer_, hand_over_timer_, yield_timer_, schema_timer_}) {
     loop_.Cancel(timer);
   }
 }
@@ -206,6 +207,9 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   // The node comes again, to the next head.
   if (state_ == State::kLeaving)
     return Status(Code::kUnavailable, "another node acts as head soon");
+  if (nodes_.HasCome(who, *control)) {
+    return Status(Code::kUnavailable, "it is connected; its gateway was slow");
+  }
   if (const Status bad = CheckNode(who, control->sealed()); !bad.ok()) {
     Send(*control, Type::kOver, "");
     return bad;
@@ -282,19 +286,33 @@ void Head::OnStanding(const tree::Place& place, bool away) {
   }
   if (out_of_reach_ == 0) out_of_reach_ = clock_.Now();
   rows_.SetNotAlone();
-  rivals_.Watch(place);
+  rivals_.Watch({place, nodes_.LeastOf(place.index)});
 }
 
 // --- What comes from them ---
 
 void Head::OnBlock(tree::BlockMessage block) {
   intake_.Take(std::move(block), nodes_.size(), *archive_);
+  AwaitSchemas();
 }
 
 // In a smaller step nobody was asked to join: all releases read all that is stored of it.
 void Head::OnJoinedBlocks(const JoinedBlocks& joined, std::string_view bytes) {
-  if (intake_.Joins(nodes_.expected())) return intake_.TakeJoined(joined, bytes, *archive_);
+  if (intake_.Joins(nodes_.expected())) {
+    intake_.TakeJoined(joined, bytes, *archive_);
+    return AwaitSchemas();
+  }
   for (tree::BlockMessage& block : tree::TakeApart(joined)) OnBlock(std::move(block));
+}
+
+void Head::AwaitSchemas() {
+  if (schema_timer_ != 0) return;
+  const Nanos due = intake_.AskAgain();
+  if (due == BlockIntake::kNever) return;
+  schema_timer_ = loop_.At(due, [this] {
+    schema_timer_ = 0;
+    AwaitSchemas();
+  });
 }
 
 void Head::OnMoments(const collect::Moments& moments) {

@@ -130,6 +130,7 @@ class Head final : private RowPath::Owner,
   void LeaveToNext();
   void YieldTo(const tree::Place& acting);
   EndState StateOfStep(double out_of_memory_kills, Nanos now) const;
+  void AwaitSchemas();
   void Seal();
   void NoteClock();
   void NoteMissing();
@@ -181,6 +182,7 @@ class Head final : private RowPath::Owner,
   Loop::TimerId finish_timer_ = 0;
   Loop::TimerId hand_over_timer_ = 0;
   Loop::TimerId yield_timer_ = 0;
+  Loop::TimerId schema_timer_ = 0;
 };
 
 }  // namespace sonde::head

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/bytes.h"
-#include "core/log.h"
+#include "daemon/link/send.h"
 
 namespace sonde::tree {
 
@@ -73,6 +73,7 @@ class ViaLinks::Channel final : public Link {
   Status Send(uint8_t type, std::string_view payload) override {
     if (!open_) return {Code::kUnavailable, fmt::format("send to {}: the link is closed", peer())};
     SONDE_RETURN_IF_ERROR(CheckPayload(payload.size() + kViaOverhead + kRoomToSeal));
+    state_->TellClosed();
     const Status sent = state_->gateway->Send(static_cast<uint8_t>(Type::kVia),
                                               EncodeVia({number_, type, payload}));
     if (!sent.ok()) {
@@ -120,9 +121,8 @@ class ViaLinks::Channel final : public Link {
     open_ = false;
     state_->channels.erase(number_);
     if (!tell || state_->gateway == nullptr) return;
-    const Status told =
-        state_->gateway->Send(static_cast<uint8_t>(Type::kViaClose), VarintBytes(number_));
-    if (!told.ok()) log::Debug("{}: {}", peer(), told.message());
+    state_->untold.push_back(number_);
+    state_->TellClosed();
   }
 
   Loop& loop_;
@@ -135,6 +135,13 @@ class ViaLinks::Channel final : public Link {
   bool open_ = true;
   std::shared_ptr<char> alive_ = std::make_shared<char>();
 };
+
+void ViaLinks::State::TellClosed() {
+  while (gateway != nullptr && !untold.empty() &&
+         tree::Send(*gateway, Type::kViaClose, VarintBytes(untold.back()))) {
+    untold.pop_back();
+  }
+}
 
 ViaLinks::ViaLinks(Loop& loop, Link& gateway, Opened opened)
     : loop_(loop), opened_(std::move(opened)), state_(std::make_shared<State>()) {
@@ -155,6 +162,7 @@ void ViaLinks::Lose() {
 
 Status ViaLinks::OnMessage(Type type, std::string_view payload) {
   if (state_->gateway == nullptr) return {};
+  state_->TellClosed();
   switch (type) {
     case Type::kViaOpen:
       return OnOpen(payload);

@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 #include "core/status.h"
 #include "daemon/link/link.h"
@@ -78,6 +79,10 @@ class ViaLinks {
   struct State {
     Link* gateway = nullptr;  // nullptr: lost
     std::unordered_map<uint64_t, Channel*> channels;
+    // Closed, and the gateway's connection was too full to say so: the node would be deaf.
+    std::vector<uint64_t> untold;
+
+    void TellClosed();
   };
 
   Status OnOpen(std::string_view payload);

@@ -172,6 +172,7 @@ class Node final : private HeadLink::Owner,
   void OnParentLeaves();
   void SendBye();
   void CheckDelivered();
+  bool AllAcknowledged() const;
   bool AwaitsBlocks() const;
   bool SendsToHead() const;
   void ChooseJoins();

@@ -80,9 +80,13 @@ def check(live, step):
     assert one["names"] == [first]
     assert min(values) - 0.01 <= one["mean"][0][0] <= max(values) + 0.01
     # Within a node: each core's time in all modes is that of the clock.
-    cores = heatmap(live, step, metric="node_cpu_core_seconds_total", by="cpu", host=first, columns=1)
+    # Of a few periods it need not be: the kernel counts by its own ticks, which a busy machine comes too late for.
+    def cores_of_first():
+        return heatmap(live, step, metric="node_cpu_core_seconds_total", by="cpu", host=first, columns=1)
+
+    cores = cores_of_first()
     assert cores["host"] == first and cores["names"] == [str(i) for i in range(len(cores["names"]))]
-    assert all(0.5 < row[0] < 1.5 for row in cores["mean"]), cores
+    wait_for(lambda: all(0.5 < row[0] < 1.5 for row in cores_of_first()["mean"]), "the time of each core")
     titles = {m["metric"]: m["title"] for m in json.loads(live.get(f"/api/v1/overview?job={step.id}"))["metrics"]}
     assert titles["node_load1"] == "Load average over 1 minute"
     assert titles["heat_value"] == "Known"

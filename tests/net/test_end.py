@@ -69,6 +69,24 @@ def test_a_daemon_that_gives_up_says_so(make_step):
     wait_for(lambda: any(GAVE_UP in line for line in node.log()), "what it gave up")
 
 
+def test_a_node_that_leaves_before_its_values_are_known_to_be_stored_says_so(make_step):
+    step = make_step(nodes=2, period=1.0)
+    step.start_nodes()
+    node = step.nodes[0]
+    step.head.stop()
+    try:
+        node.leave()
+        node.daemon.wait_exit()
+    finally:
+        step.head.go_on()
+    step.nodes[1].leave()
+    step.nodes[1].daemon.wait_exit()
+    step.finish()
+    notes = step.stored()["job"]["notes"]
+    unheard = [note for note in notes if "the end of its per-node series may be missing" in note]
+    assert len(unheard) == 1 and node.host in unheard[0], notes
+
+
 def test_a_head_that_is_not_reached_holds_up_nobody(make_step):
     """A firewall drops what the nodes send to srun's host: their steps end as if there was no telemetry."""
     step = make_step(nodes=2, period=1.0)

@@ -90,6 +90,50 @@ TEST_F(BlockIntakeTest, WhenTheOneThatWasAskedIsSilentAnotherIs) {
   EXPECT_THAT(Results(), ElementsAre(BlockAck::kUnknownSchema));
 }
 
+// Nothing more may come: those that wait are asked one after the other.
+TEST_F(BlockIntakeTest, WhenNobodyComesThoseThatWaitAreAsked) {
+  EXPECT_EQ(intake_.AskAgain(), BlockIntake::kNever);
+  const auto asked = [&] {
+    std::vector<uint32_t> nodes;
+    for (const BlockAck& ack : std::exchange(acks_, {})) {
+      EXPECT_EQ(ack.result, BlockAck::kUnknownSchema);
+      nodes.push_back(ack.node);
+    }
+    return nodes;
+  };
+  for (const uint32_t node : {0, 1, 2}) intake_.Take(Block(node, 1, 0, 4), 3, writer_);
+  EXPECT_THAT(asked(), ElementsAre(0));
+  const Nanos due = intake_.AskAgain();
+  EXPECT_THAT(asked(), ElementsAre());
+  EXPECT_EQ(due, clock_.time + BlockIntake::kAskAgain + 1);
+  for (const uint32_t next : {1, 2, 1}) {
+    clock_.time += BlockIntake::kAskAgain + 1;
+    intake_.AskAgain();
+    EXPECT_THAT(asked(), ElementsAre(next));
+  }
+  EXPECT_THAT(intake_.Notes(std::vector<NodeInfo>(3)),
+              ElementsAre(HasSubstr("came without their names")));
+  BlockMessage again = Block(2, 1, 0, 4);
+  again.schema = PackSchema(*base_);
+  intake_.Take(again, 3, writer_);
+  EXPECT_EQ(intake_.AskAgain(), BlockIntake::kNever);
+  EXPECT_THAT(Results(), testing::Each(BlockAck::kStored));
+  EXPECT_THAT(intake_.Notes(std::vector<NodeInfo>(3)), SizeIs(0));
+}
+
+// What does not fit meanwhile is refused, and told unless it comes again.
+TEST_F(BlockIntakeTest, WhatHasNoRoomToWaitIsTold) {
+  Take(Block(0, 1, 0, 4));
+  BlockMessage block = Block(1, 1, 0, 4);
+  for (size_t bytes = 0; bytes <= 64u << 20 && acks_.size() < 2; bytes += block.bytes.size()) {
+    Take(block);
+    block.first = ++block.sequence;
+  }
+  EXPECT_THAT(Results(), ElementsAre(BlockAck::kUnknownSchema, BlockAck::kRefused));
+  EXPECT_THAT(intake_.Notes(std::vector<NodeInfo>(2)),
+              testing::Contains(HasSubstr("more came at a time than may wait")));
+}
+
 TEST_F(BlockIntakeTest, ABlockWithAnothersSchemaOrOfNoNodeIsDropped) {
   BlockMessage wrong = Block(0, 1, 0, 4);
   wrong.schema = PackSchema(*ThinnedSchema(*base_));

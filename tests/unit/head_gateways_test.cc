@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 
+#include "core/bytes.h"
 #include "daemon/head/head.h"
 #include "daemon/link/via_links.h"
 #include "daemon/loop.h"
@@ -17,11 +19,19 @@ namespace {
 
 using tree::Type;
 
-// Counts what the head says to nodes behind the node that this belongs to.
+// Counts what the head says to a node, and to those behind it.
 class GatewayEnd final : public HeadEnd {
  public:
   explicit GatewayEnd(int& welcomes) : welcomes_(welcomes) {}
+  // The index that the node itself was told.
+  const std::optional<uint32_t>& index() const { return index_; }
+  bool over() const { return over_; }
   Status Send(uint8_t type, std::string_view payload) override {
+    tree::Welcome welcome;
+    if (static_cast<Type>(type) == Type::kWelcome && Decode(payload, welcome).ok()) {
+      index_ = welcome.index;
+    }
+    over_ |= static_cast<Type>(type) == Type::kOver;
     tree::ViaMessage message;
     if (static_cast<Type>(type) == Type::kVia && DecodeVia(payload, message).ok()) {
       // Also to who is behind one of these.
@@ -35,6 +45,8 @@ class GatewayEnd final : public HeadEnd {
 
  private:
   int& welcomes_;
+  std::optional<uint32_t> index_;
+  bool over_ = false;
 };
 
 class Gateways : public testing::Test {
@@ -93,6 +105,34 @@ TEST_F(Gateways, NobodyComesThroughTwo) {
   const std::string open = Encode(tree::ViaOpen{0, Who(2)});
   gateway->Hear(Type::kVia, tree::EncodeVia({0, static_cast<uint8_t>(Type::kViaOpen), open}));
   EXPECT_EQ(welcomes_, 1);
+}
+
+// The gateway stood still after the node had said who it is, so that the node came by itself; what
+// the gateway says when it goes on is late.
+TEST_F(Gateways, ThatAreLateReplaceNobody) {
+  GatewayEnd* gateway = Add(0, true);
+  const GatewayEnd* itself = Add(1, true);
+  gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
+  EXPECT_EQ(welcomes_, 0);
+  EXPECT_FALSE(itself->over());
+  EXPECT_EQ(Add(2, true)->index(), 2u);
+}
+
+// The same, when the head has heard the gateway first: the node has not heard which one it is.
+TEST_F(Gateways, ThatToldTheHeadAndNotTheNodeMakeNoSecondOne) {
+  GatewayEnd* gateway = Add(0, true);
+  gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
+  EXPECT_EQ(welcomes_, 1);
+  EXPECT_EQ(Add(1, true)->index(), 1u);
+}
+
+// Who has spoken had been told: then it is another daemon that comes.
+TEST_F(Gateways, ADaemonThatWasStartedAnewIsAnotherOne) {
+  GatewayEnd* gateway = Add(0, true);
+  gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
+  const auto ask = static_cast<uint8_t>(Type::kAskTime);
+  gateway->Hear(Type::kVia, tree::EncodeVia({0, ask, VarintBytes(1)}));
+  EXPECT_EQ(Add(1, true)->index(), 2u);
 }
 
 }  // namespace

@@ -25,6 +25,8 @@ namespace {
 
 using testing::AllOf;
 using testing::AnyOf;
+using testing::Each;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
@@ -134,6 +136,28 @@ class JoinedBlocksTest : public testing::Test {
   BlockIntake intake_{64u << 20, [this](const BlockAck& ack) { acks_.push_back(ack); }, clock_, 2};
   const Schema::Ptr base_ = Schema::Make(TaskSeries());
 };
+
+// Who is asked for the schema is not told as well that its block is not taken.
+TEST_F(JoinedBlocksTest, ThatHaveNoRoomToWaitAreRefusedButForTheOneThatIsAsked) {
+  BlockIntake small(
+      1, [this](const BlockAck& ack) { acks_.push_back(ack); }, clock_, 2);
+  const std::string bytes = OfNodes(0, 2);
+  const auto joined = *ReadJoined(bytes);
+  std::vector<uint32_t> results;
+  const auto take = [&] {
+    small.TakeJoined(joined, bytes, *writer_);
+    results.clear();
+    for (const BlockAck& ack : std::exchange(acks_, {})) results.push_back(ack.result);
+  };
+  take();
+  EXPECT_THAT(results, ElementsAre(BlockAck::kUnknownSchema));
+  for (size_t taken = 0; taken <= 8u << 20 && results.size() != 3; taken += bytes.size()) take();
+  EXPECT_THAT(results, Each(BlockAck::kRefused));
+  clock_.time += BlockIntake::kAskAgain + 1;
+  take();
+  EXPECT_THAT(results,
+              ElementsAre(BlockAck::kUnknownSchema, BlockAck::kRefused, BlockAck::kRefused));
+}
 
 TEST_F(JoinedBlocksTest, AreReadAsIfEachHadComeByItself) {
   Know();

@@ -281,7 +281,7 @@ TEST_F(HeadLinks, AnActingHeadIsToldWhereAllStoodByThatComeBeforeItsNode) {
   RunUntilKnown();
   const auto before = [&] {
     Ports ports;
-    for (const tree::Place& place : node.PlacesBefore())
+    for (const auto& [place, least] : node.PlacesBefore())
       ports.emplace_back(place.index, place.port);
     return ports;
   };

@@ -133,6 +133,20 @@ TEST_F(ViaLink, WhatTheGatewayDoesNotTakeEndsTheLink) {
   EXPECT_EQ(nodes[0].why.code(), Code::kLimit);
 }
 
+// Else the gateway would keep the node's connection, and the head would hear nothing of it.
+TEST_F(ViaLink, OfWhichTheGatewayCannotBeToldNowIsToldLater) {
+  Open(0, "n1");
+  for (const size_t size : {size_t{7} << 20, size_t{1} << 20, size_t{1} << 10, size_t{0}}) {
+    while (control->Send(40, std::string(size, 'x')).ok()) {
+    }
+  }
+  EXPECT_EQ(nodes[0].link->Send(42, "x").code(), Code::kLimit);
+  ASSERT_TRUE(RunUntil(loop, [&] { return control->queued() == 0; }));
+  Say(Type::kVia, EncodeVia({0, 40, "to nobody"}));
+  const Message last{static_cast<uint8_t>(Type::kViaClose), VarintBytes(0)};
+  EXPECT_TRUE(RunUntil(loop, [&] { return gateway.messages.back() == last; }));
+}
+
 TEST_F(ViaLink, AMessageThatIsTooLongIsRefusedAlone) {
   Open(0, "n1");
   EXPECT_EQ(nodes[0].link->Send(42, std::string(kMaxMessage, 'x')).code(), Code::kLimit);

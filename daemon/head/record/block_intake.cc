@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include "core/log.h"
@@ -18,6 +19,8 @@ using tree::BlockAck;
 namespace {
 
 constexpr size_t kMaxSchemas = size_t{1} << 20;
+const Status kTooManyWait(Code::kLimit,
+                          "more came at a time than may wait until it is known what is in them");
 
 std::string Reasons(uint32_t reasons, uint64_t limit) {
   std::vector<std::string> all;
@@ -59,10 +62,6 @@ Result<Schema::Ptr> BlockIntake::SchemaOf(const tree::BlockMessage& block, const
   return schema;
 }
 
-void BlockIntake::Refuse(const tree::BlockMessage& block) {
-  ack_({block.node, block.group, block.sequence, BlockAck::kRefused, block.hurry});
-}
-
 void BlockIntake::Remember(const BlockKey& key, const Status& why) {
   if (why_refused_.ok()) why_refused_ = why;
   if (refused_.size() < kMaxRefused) {
@@ -86,24 +85,57 @@ bool BlockIntake::MayAsk(Waiting& waiting) {
   return true;
 }
 
+bool BlockIntake::MayWait(size_t bytes) {
+  if (waiting_bytes_ + bytes > std::clamp(limit_, kLeastWaiting, kMostWaiting)) return false;
+  waiting_bytes_ += bytes;
+  return true;
+}
+
 // The first block's node is asked, and all blocks wait: its block comes twice then.
 void BlockIntake::AskOrWait(const JoinedBlocks& joined, std::string_view bytes) {
   Waiting& waiting = waiting_[joined.info.schema_id];
-  if (MayAsk(waiting)) {
-    const JoinedEntry& first = joined.entries.front();
-    ack_({first.node, first.group, first.sequence, BlockAck::kUnknownSchema, true});
+  std::span<const JoinedEntry> entries = joined.entries;
+  const bool asks = MayAsk(waiting);
+  if (asks) AckAll(entries.first(1), BlockAck::kUnknownSchema);
+  if (MayWait(bytes.size())) {
+    waiting.joined.emplace_back(bytes);
+  } else {
+    RefuseAll(entries.subspan(asks ? 1 : 0), kTooManyWait);
   }
-  if (waiting_bytes_ + bytes.size() > kMaxWaiting) {
-    return AckAll(joined.entries, BlockAck::kRefused);
-  }
-  waiting_bytes_ += bytes.size();
-  waiting.joined.emplace_back(bytes);
 }
 
-void BlockIntake::AckAll(const std::vector<JoinedEntry>& entries, uint32_t result) {
+void BlockIntake::AckAll(std::span<const JoinedEntry> entries, uint32_t result) {
   for (const JoinedEntry& entry : entries) {
     ack_({entry.node, entry.group, entry.sequence, result, true});
   }
+}
+
+void BlockIntake::RefuseAll(std::span<const JoinedEntry> entries, const Status& why) {
+  for (const JoinedEntry& entry : entries) {
+    Remember({entry.node, entry.group, entry.sequence}, why);
+  }
+  AckAll(entries, BlockAck::kRefused);
+}
+
+// The node that was asked may be lost, or its answer.
+Nanos BlockIntake::AskAgain() {
+  Nanos next = kNever;
+  for (auto& [schema, waiting] : waiting_) {
+    const size_t alone = waiting.blocks.size();
+    const size_t all = alone + waiting.joined.size();
+    if (all == 0) continue;
+    if (MayAsk(waiting)) {
+      const size_t turn = waiting.turn++ % all;
+      if (turn < alone) {
+        const tree::BlockMessage& block = waiting.blocks[turn];
+        ack_({block.node, block.group, block.sequence, BlockAck::kUnknownSchema, block.hurry});
+      } else if (const auto joined = ReadJoined(waiting.joined[turn - alone]); joined.ok()) {
+        AckAll(std::span(joined->entries).first(1), BlockAck::kUnknownSchema);
+      }
+    }
+    next = std::min(next, waiting.asked + kAskAgain + 1);
+  }
+  return next;
 }
 
 void BlockIntake::TakeJoined(const JoinedBlocks& joined, std::string_view bytes,
@@ -121,26 +153,20 @@ void BlockIntake::TakeJoined(const JoinedBlocks& joined, std::string_view bytes,
   order.limit = 2 * limit_;
   order.hurry = true;
   order.joined = true;
-  const auto refuse = [this](const std::vector<JoinedEntry>& entries, const Status& why) {
-    for (const JoinedEntry& entry : entries) {
-      Remember({entry.node, entry.group, entry.sequence}, why);
-    }
-    AckAll(entries, BlockAck::kRefused);
-  };
   const Status queued = archive.PutBlock(
-      std::move(order), [this, entries = joined.entries, id, refuse](const Status& status) {
+      std::move(order), [this, entries = joined.entries, id](const Status& status) {
         if (status.ok()) {
           for (const JoinedEntry& entry : entries) {
             Forget({entry.node, entry.group, entry.sequence}, entry.first);
           }
           return AckAll(entries, BlockAck::kStored);
         }
-        if (status.code() != Code::kNotFound) return refuse(entries, status);
+        if (status.code() != Code::kNotFound) return RefuseAll(entries, status);
         // The block that came with the schema could not be written.
         columns_.erase(id);
         AckAll(entries, BlockAck::kUnknownSchema);
       });
-  if (!queued.ok()) return refuse(joined.entries, queued);
+  if (!queued.ok()) return RefuseAll(joined.entries, queued);
   for (const JoinedEntry& entry : joined.entries) {
     Count(entry.node, entry.stored, entry.samples, entry.reasons, entry.times.size());
   }
@@ -152,9 +178,9 @@ void BlockIntake::AskOrWait(tree::BlockMessage block, uint64_t schema) {
   if (MayAsk(waiting)) {
     return ack_({block.node, block.group, block.sequence, BlockAck::kUnknownSchema, block.hurry});
   }
-  if (waiting_bytes_ + block.bytes.size() > kMaxWaiting) return Refuse(block);
-  waiting_bytes_ += block.bytes.size();
-  waiting.blocks.push_back(std::move(block));
+  if (MayWait(block.bytes.size())) return waiting.blocks.push_back(std::move(block));
+  Remember({block.node, block.group, block.sequence}, kTooManyWait);
+  ack_({block.node, block.group, block.sequence, BlockAck::kRefused, block.hurry});
 }
 
 void BlockIntake::Take(tree::BlockMessage block, size_t nodes, ArchiveWriter& archive) {
@@ -249,6 +275,12 @@ std::vector<std::string> BlockIntake::Notes(const std::vector<NodeInfo>& nodes) 
   }
   if (!refused_.empty() || refused_too_many_) {
     notes.push_back(fmt::format("per-node series are incomplete: {}", why_refused_.message()));
+  }
+  if (waiting_bytes_ > 0) {
+    notes.push_back(
+        fmt::format("per-node series are incomplete: {} KiB of them came without their names, "
+                    "which no node has sent when asked",
+                    (waiting_bytes_ + 1023) >> 10));
   }
   return notes;
 }

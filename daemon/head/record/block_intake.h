@@ -2,16 +2,19 @@
 // acknowledged, and what the profile's reader must know of it.
 //
 // Blocks come without their schema. When the archive has not got it, the sender of the first such
-// block is asked for it; other blocks with that schema wait meanwhile. So a schema that all nodes
-// share comes once. Each block says how much its node has in the archive; the archive refuses what
-// would make the profile larger than twice its limit, whatever nodes say.
+// block is asked for it; other blocks with that schema wait meanwhile, and if it does not come, one
+// of their senders is asked. So a schema that all nodes share comes once. Each block says how much
+// its node has in the archive; the archive refuses what would make the profile larger than twice
+// its limit, whatever nodes say.
 //
 // Thread safety: the loop's thread only.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <set>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -59,6 +62,11 @@ class BlockIntake {
   // are, also blocks among them that were stored before: a reader takes each time once.
   void TakeJoined(const JoinedBlocks& joined, std::string_view bytes, ArchiveWriter& archive);
 
+  // Asks others for schemas that have not come. kNever: none is awaited; else when to call it
+  // again, monotonic.
+  static constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+  Nanos AskAgain();
+
   // What the reader must know: which nodes' series were thinned, and why; what could not be stored.
   std::vector<std::string> Notes(const std::vector<NodeInfo>& nodes) const;
 
@@ -66,10 +74,13 @@ class BlockIntake {
   // Blocks that wait for their schema.
   struct Waiting {
     Nanos asked = 0;
+    size_t turn = 0;  // of who waits, to be asked
     std::vector<tree::BlockMessage> blocks;
     std::vector<std::string> joined;
   };
-  static constexpr size_t kMaxWaiting = 8u << 20;
+  // Bytes that wait for schemas: when a short step ends, all that its nodes have.
+  static constexpr uint64_t kLeastWaiting = 8u << 20;
+  static constexpr uint64_t kMostWaiting = 64u << 20;
   static constexpr size_t kMaxRefused = 100'000;
 
   struct NodeBlocks {
@@ -81,9 +92,11 @@ class BlockIntake {
   void AskOrWait(tree::BlockMessage block, uint64_t schema);
   void AskOrWait(const JoinedBlocks& joined, std::string_view bytes);
   bool MayAsk(Waiting& waiting);
-  void AckAll(const std::vector<JoinedEntry>& entries, uint32_t result);
+  // False if no more may wait.
+  bool MayWait(size_t bytes);
+  void AckAll(std::span<const JoinedEntry> entries, uint32_t result);
+  void RefuseAll(std::span<const JoinedEntry> entries, const Status& why);
   void TakeWaiting(uint64_t schema, size_t nodes, ArchiveWriter& archive);
-  void Refuse(const tree::BlockMessage& block);
   // A refused block may come again, as it was or within one that stands for it.
   void Remember(const BlockKey& key, const Status& why);
   void Forget(const BlockKey& last, uint64_t first);

@@ -112,10 +112,28 @@ void Nodes::LimitNumbers() {
       static_cast<uint32_t>(std::min(most, static_cast<size_t>(tree::NodeSet::kMaxNodes))));
 }
 
-uint32_t Nodes::Add(const tree::Registration& who, std::unique_ptr<tree::Link> control) {
+bool Nodes::HasCome(const tree::Registration& who, const tree::Link& control) const {
+  if (who.index != tree::kHeadIndex || control.direct()) return false;
+  const auto known = registrations_.IndexOf(who);
+  return known && connected(*known);
+}
+
+// A node that came through a gateway and goes past it before word of its index has come back has
+// it all the same.
+std::optional<uint32_t> Nodes::UntoldIndex(const tree::Registration& who) const {
+  const auto known = registrations_.IndexOf(who);
+  if (!known || !connected(*known) || nodes_[*known].knows) return std::nullopt;
+  return nodes_[*known].control->direct() ? std::nullopt : known;
+}
+
+uint32_t Nodes::Add(const tree::Registration& proven, std::unique_ptr<tree::Link> control) {
+  tree::Registration who = proven;
+  const bool knows = who.index != tree::kHeadIndex;
+  if (!knows) who.index = UntoldIndex(who).value_or(tree::kHeadIndex);
   const bool back = who.index != tree::kHeadIndex;
   const uint32_t index = back ? who.index : NewNode(who);
   if (back) ComesBack(who);
+  nodes_[index].knows |= knows;
   nodes_[index].sealed = control->sealed();
   LimitNumbers();
   rows_.coverage().OnRegistered(index, clock_.Now());
@@ -217,6 +235,7 @@ void Nodes::SendToAll(Type type, std::string_view payload) {
 }
 
 void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
+  nodes_[index].knows = true;
   switch (static_cast<Type>(type)) {
     case Type::kWantParent:
       return parents_.OnWantParent(index, payload);

@@ -87,6 +87,9 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
 
   // Whether Add would take it. `sealed`: nobody on its way can have changed what it says.
   Status Check(const tree::Registration& who, bool sealed) const;
+  // It comes for the first time and through a gateway, and is connected already: the gateway was so
+  // slow that the node went past it. Or its daemon was started anew, and comes again in a moment.
+  bool HasCome(const tree::Registration& who, const tree::Link& control) const;
   // A proven node; gives its index.
   uint32_t Add(const tree::Registration& who, std::unique_ptr<tree::Link> control);
 
@@ -118,6 +121,10 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   bool all_gone() const { return gone_ == nodes_.size(); }
   // Some are connected and have not said goodbye.
   bool some_stay() const { return stay_ > 0; }
+  // The least version of the protocol that a node which has come speaks.
+  uint32_t LeastOf(uint32_t node) const {
+    return IsEarlier(node) ? tree::kEarlierVersion : tree::kSealingVersion;
+  }
   // Connections that come through no gateway.
   size_t direct() const { return direct_; }
   uint32_t parent(uint32_t node) const { return parents_.Of(node); }
@@ -134,6 +141,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
     bool gone = false;                    // said goodbye, was lost or replaced
     std::shared_ptr<tree::ViaLinks> via;  // of the nodes that come through it; nullptr: none do
     std::optional<bool> sealed;           // how it has come; nothing: it has not, to this head
+    bool knows = false;                   // has shown that it knows its index
     bool Stays() const { return control != nullptr && !gone; }
   };
 
@@ -146,6 +154,7 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   size_t Most() const;
   // What is told of nodes with higher numbers than there are is left out.
   void LimitNumbers();
+  std::optional<uint32_t> UntoldIndex(const tree::Registration& who) const;
   uint32_t NewNode(const tree::Registration& who);
   void Learn(const tree::Registration& who);
   void ComesBack(const tree::Registration& who);

@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "daemon/link/send.h"
-#include "daemon/message/places.h"
 
 namespace sonde::head {
 
@@ -15,22 +14,23 @@ Rivals::~Rivals() {
   for (auto& [node, probe] : probes_) Close(probe);
 }
 
-void Rivals::Watch(const tree::Place& place) {
-  Forget(place.index);
+void Rivals::Watch(const tree::KnownPlace& known) {
+  const uint32_t node = known.place.index;
+  Forget(node);
   if (probes_.size() >= kMost) {
     const auto oldest = std::min_element(
         probes_.begin(), probes_.end(),
         [](const auto& a, const auto& b) { return a.second.since < b.second.since; });
     Forget(oldest->first);
   }
-  Probe& probe = probes_[place.index];
-  probe.place = place;
+  Probe& probe = probes_[node];
+  probe.known = known;
   probe.since = ++watched_;
   Try(probe);
 }
 
 void Rivals::WatchAll(std::string_view places) {
-  for (const tree::Place& place : tree::PlacesOf(places)) Watch(place);
+  for (const tree::KnownPlace& known : tree::PlacesOf(places)) Watch(known);
 }
 
 void Rivals::Forget(uint32_t node) {
@@ -55,9 +55,10 @@ void Rivals::TryLater(Probe& probe) {
 }
 
 void Rivals::Try(Probe& probe) {
-  const uint32_t node = probe.place.index;
+  const tree::Place& place = probe.known.place;
+  const uint32_t node = place.index;
   Result<std::unique_ptr<tree::SocketLink>> link =
-      tree::SocketLink::Connect(loop_, probe.place.host, probe.place.port);
+      tree::SocketLink::Connect(loop_, place.host, place.port);
   if (!link.ok()) return TryLater(probe);
   probe.link = *std::move(link);
   probe.link->SetHandler(
@@ -66,7 +67,12 @@ void Rivals::Try(Probe& probe) {
        .closed = [this, &probe](const Status&) { TryLater(probe); }});
   // What a registration would say is never sent.
   probe.handshake = std::make_unique<tree::ConnectingHandshake>(
-      key_, tree::Channel{tree::Channel::Purpose::kControl, node, ""}, tree::Registration());
+      key_,
+      tree::Channel{.purpose = tree::Channel::Purpose::kControl,
+                    .acceptor = node,
+                    .address = "",
+                    .least = probe.known.least},
+      tree::Registration());
   tree::Send(*probe.link, Type::kHello, probe.handshake->Hello());
   probe.timer = loop_.After(kConnect, [this, &probe] {
     probe.timer = 0;
@@ -82,7 +88,7 @@ void Rivals::OnMessage(uint32_t node, uint8_t type, std::string_view payload) {
   const auto probe = probes_.find(node);
   if (probe == probes_.end() || probe->second.handshake == nullptr) return;
   if (!probe->second.handshake->OnMessage(type, payload).ok()) return TryLater(probe->second);
-  const tree::Place place = probe->second.place;
+  const tree::Place place = probe->second.known.place;
   Forget(node);
   const Found found = found_;
   found(place);

@@ -23,6 +23,7 @@
 #include "daemon/link/trust/handshake.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
+#include "daemon/message/places.h"
 
 namespace sonde::head {
 
@@ -44,7 +45,7 @@ class Rivals {
   Rivals& operator=(const Rivals&) = delete;
 
   // The connection of a node that stood by is lost.
-  void Watch(const tree::Place& place);
+  void Watch(const tree::KnownPlace& known);
   // Of an acting head: nodes with lower indexes, as its launch message names them.
   void WatchAll(std::string_view places);
   // It is back.
@@ -53,7 +54,7 @@ class Rivals {
 
  private:
   struct Probe {
-    tree::Place place;
+    tree::KnownPlace known;
     std::unique_ptr<tree::SocketLink> link;
     std::unique_ptr<tree::ConnectingHandshake> handshake;
     uint64_t since = 0;

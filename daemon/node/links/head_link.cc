@@ -31,7 +31,7 @@ bool HeadLink::Send(Type type, std::string_view payload) {
 }
 
 void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
-  for (const tree::Place& place : places) stood_by_[place.index] = place;
+  for (const tree::Place& place : places) stood_by_[place.index] = {place, LeastOf(place.index)};
   while (stood_by_.size() > tree::kMaxSuccessors) stood_by_.erase(std::prev(stood_by_.end()));
   successors_.clear();
   for (tree::Place& place : places) {
@@ -42,11 +42,12 @@ void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
   log::Info("{} nodes stand by to be head", successors_.size());
 }
 
-std::vector<tree::Place> HeadLink::PlacesBefore() const {
-  std::vector<tree::Place> before;
-  for (const auto& [index, place] : stood_by_) {
+std::vector<tree::KnownPlace> HeadLink::PlacesBefore() const {
+  std::vector<tree::KnownPlace> before;
+  for (const auto& [index, known] : stood_by_) {
+    const tree::Place& place = known.place;
     const bool lost = place.host == head_.place.host && place.port == head_.place.port;
-    if (index < own_ && !lost) before.push_back(place);
+    if (index < own_ && !lost) before.push_back(known);
   }
   return before;
 }
@@ -88,7 +89,7 @@ void HeadLink::Use(std::unique_ptr<tree::Link> link) {
        .closed = [this](const Status& why) { OnClosed(why); }});
 }
 
-Status HeadLink::Open(const Known& head, Purpose purpose) {
+Status HeadLink::Open(const tree::KnownPlace& head, Purpose purpose) {
   Result<std::unique_ptr<tree::SocketLink>> link =
       tree::SocketLink::Connect(loop_, head.place.host, head.place.port);
   if (!link.ok()) return link.status();
@@ -121,8 +122,8 @@ void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
   tree::Send(*link_, step->answer->type, step->answer->payload);
   proof_sent_ = Clock::System().Monotonic();
   handshake_.reset();
-  // The head may have registered this node, which would come as another one now: so the gateway
-  // has as long as a head to answer.
+  // The gateway is at work, and the head may have registered this node: it has as long as a head to
+  // answer.
   if (seeks_gateway()) {
     loop_.Cancel(timer_);
     timer_ = loop_.After(Answer(), [this] {
@@ -308,7 +309,7 @@ Nanos HeadLink::Answer() const {
 }
 
 void HeadLink::Try() {
-  const Known& head = next();
+  const tree::KnownPlace& head = next();
   const tree::Place& place = head.place;
   const Nanos turn = next_ == 0 || own_ == tree::kHeadIndex || place.index == own_
                          ? 0

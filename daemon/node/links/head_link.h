@@ -40,6 +40,7 @@
 #include "daemon/link/trust/handshake.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
+#include "daemon/message/places.h"
 
 namespace sonde::node {
 
@@ -125,7 +126,7 @@ class HeadLink {
   // Of an acting head on this node: where nodes with lower indexes stood by, whichever head has
   // named them, for two heads may have named different nodes. Not the head that was lost last,
   // which yields to this one.
-  std::vector<tree::Place> PlacesBefore() const;
+  std::vector<tree::KnownPlace> PlacesBefore() const;
 
   // nullptr while there is none that has welcomed us.
   tree::Link* link() const { return welcome_ ? link_.get() : nullptr; }
@@ -139,12 +140,6 @@ class HeadLink {
   uint64_t bytes_sent() const { return sent_before_ + (link_ ? link_->bytes_sent() : 0); }
 
  private:
-  // Where a head is, or may be.
-  struct Known {
-    tree::Place place;
-    uint32_t least = tree::kEarlierVersion;  // that it is known to speak
-  };
-
   // Whether a gateway is being looked for.
   bool seeks_gateway() const { return seek_until_ != 0; }
   void ConnectDirectly();
@@ -162,7 +157,7 @@ class HeadLink {
   Nanos EachNode() const;
   Nanos Answer() const;
   void Again(const Status& why);
-  Status Open(const Known& head, tree::Channel::Purpose purpose);
+  Status Open(const tree::KnownPlace& head, tree::Channel::Purpose purpose);
   void OnHandshake(uint8_t type, std::string_view payload);
   void OnMessage(uint8_t type, std::string_view payload);
   void OnClosed(const Status& why);
@@ -183,12 +178,13 @@ class HeadLink {
   bool welcome_ = false;
   bool known_ = false;  // was ever welcome
 
-  Known& next() { return next_ == 0 ? head_ : successors_[next_ - 1]; }
+  tree::KnownPlace& next() { return next_ == 0 ? head_ : successors_[next_ - 1]; }
 
-  Known head_;  // where we are, or were last
-  std::vector<Known> successors_;
-  std::map<uint32_t, tree::Place> stood_by_;  // of all lists there were; the kMaxSuccessors lowest
-  std::set<uint32_t> earlier_;                // nodes that speak version 6, as the heads have said
+  tree::KnownPlace head_;  // where we are, or were last
+  std::vector<tree::KnownPlace> successors_;
+  // Of all lists there were; the kMaxSuccessors lowest.
+  std::map<uint32_t, tree::KnownPlace> stood_by_;
+  std::set<uint32_t> earlier_;  // nodes that speak version 6, as the heads have said
   uint32_t own_ = tree::kHeadIndex;
   std::vector<std::vector<tree::Place>> ways_;  // not tried yet, but for the first while seeking
   size_t door_ = 0;                             // of ways_[0]

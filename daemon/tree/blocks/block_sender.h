@@ -105,6 +105,9 @@ class BlockSender {
   void Finish(Nanos now, Nanos deadline);
   // Run can get nothing more into the archive.
   bool delivered() const;
+  // There are own blocks of which no word has come, neither that the archive has them nor that it
+  // does not take them.
+  bool unheard() const { return !refused_ && shelf_.fresh_bytes() > 0; }
 
   // Sends what may go now. When to call again; sooner when anything else was called.
   Nanos Run(Nanos now) { return Run(now, false); }
