@@ -98,12 +98,12 @@ TEST_F(RivalsTest, ANodeThatStandsByIsNoneUntilItActs) {
 
 TEST_F(RivalsTest, AHostThatRefusesIsAskedAgain) {
   UniqueFd fd = Stand();
-  const tree::Place place = PlaceOf(3, fd);
+  const tree::KnownPlace known = PlaceOf(3, fd);
   fd.Reset();
-  rivals_.Watch(place);
+  rivals_.Watch(known);
   Settle();
   EXPECT_THAT(found_, IsEmpty());
-  Result<UniqueFd> again = tree::ListenAt(kLoopback, {place.place.port, place.place.port});
+  Result<UniqueFd> again = tree::ListenAt(kLoopback, {known.place.port, known.place.port});
   ASSERT_TRUE(again.ok()) << again.status().message();
   Act(*std::move(again), key_);
   Run();

@@ -86,6 +86,10 @@ std::string HeadStore::Inherit(const std::string& path) {
   return std::move(state.alarms);
 }
 
+Nanos HeadStore::AfterAllNodes(Nanos time) const {
+  return std::min(kStoreAfter, time + static_cast<Nanos>(nodes_.size()) * kStoreEach);
+}
+
 void HeadStore::StoreWithin(Nanos time) {
   const Nanos at = Clock::System().Monotonic() + time;
   if (store_timer_ != 0 && store_at_ <= at) return;
@@ -106,7 +110,7 @@ void HeadStore::OnRow() { StoreWithin(rows_.unsafe_rows() >= kStoreAfterRows ? 0
 // again after some seconds, and the nodes keep what they told until then.
 void HeadStore::OnMoments() {
   moments_changed_ = true;
-  StoreWithin(kStoreMomentsAfter);
+  StoreWithin(AfterAllNodes(kStoreMomentsAfter));
 }
 
 void HeadStore::OnNode() {

@@ -23,9 +23,12 @@ class HeadStore {
  public:
   // After so long, or so many rows, the step's rows so far are stored. Nodes keep half of
   // FrameWindow::kMaxFrames rows. Last values of an ended node are the one thing that nobody else
-  // has: those are stored soon.
+  // has: those are stored soon. As the description of all nodes goes with them, that takes
+  // kStoreEach longer for each node, up to kStoreAfter: what is written a second does not grow with
+  // the nodes.
   static constexpr Nanos kStoreAfter = 10 * kSecond;
   static constexpr Nanos kStoreEndedAfter = kSecond;
+  static constexpr Nanos kStoreEach = 100 * kMicrosecond;
   static constexpr uint32_t kStoreAfterRows = 96;
   // How often what the application told is stored while it goes on telling.
   static constexpr Nanos kStoreMomentsAfter = 5 * kSecond;
@@ -57,7 +60,7 @@ class HeadStore {
 
   // Rows, last values, moments or changes of alarms have come.
   void OnRow();
-  void OnLastValues() { StoreWithin(kStoreEndedAfter); }
+  void OnLastValues() { StoreWithin(AfterAllNodes(kStoreEndedAfter)); }
   void OnMoments();
   void OnAlarmsChanged() { StoreWithin(kStoreAlarmsAfter); }
   // A node has come, or is gone.
@@ -77,6 +80,7 @@ class HeadStore {
 
  private:
   void Describe();
+  Nanos AfterAllNodes(Nanos time) const;
   void StoreWithin(Nanos time);
   void StoreState();
   std::string EncodeWithLastValues(HeadState& state);
