@@ -62,8 +62,8 @@ class LiveArchive {
     bool joined = false;
   };
   void ReplaceBlocks(std::span<BlockWrite> writes);
-  // The description has the figures of merit, so this stores it as well.
-  Status PutMoments(const JobDescription& job, const StepMoments& moments);
+  // Their figures of merit are in the description, which is stored by itself: it has all nodes.
+  Status PutMoments(const StepMoments& moments);
   Status PutProfile(const Profile& profile);
   Status Sync();
   // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,

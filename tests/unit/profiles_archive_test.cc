@@ -216,12 +216,13 @@ TEST_F(ArchiveTest, AnAbandonedStepKeepsWhatTheApplicationHadTold) {
   moments.remarks = {{"half way", kTestStart + 2 * kSecond, kTestStart + 2 * kSecond, 4, {}}};
   {
     auto live = Create();
-    ASSERT_TRUE(live->PutMoments(TestJob(), moments).ok());
+    ASSERT_TRUE(live->PutMoments(moments).ok());
     moments.phases[0].end = kTestStart + 3 * kSecond;
     moments.phases[0].ended = 4;
     JobDescription job = TestJob();
     job.figures = {{"speed", "cells/s", 7, 1, kTestStart, 0, 0}};
-    ASSERT_TRUE(live->PutMoments(job, moments).ok());
+    ASSERT_TRUE(live->PutDescription(job).ok());
+    ASSERT_TRUE(live->PutMoments(moments).ok());
     ASSERT_TRUE(PutReducedBlock(*live, 1, 0, 6).ok());
     const auto archive = Open();
     EXPECT_EQ(Load(*archive.reader, List(*archive.reader).at(0).key).moments.phases, moments.phases)

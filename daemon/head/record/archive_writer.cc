@@ -157,10 +157,9 @@ void ArchiveWriter::PutDescription(const JobDescription& job) {
   });
 }
 
-void ArchiveWriter::PutMoments(const JobDescription& job, StepMoments moments) {
-  Enqueue([this, job, moments = std::move(moments)] {
-    job_ = job;
-    if (Open().ok()) Note(live_->PutMoments(job, moments));
+void ArchiveWriter::PutMoments(StepMoments moments) {
+  Enqueue([this, moments = std::move(moments)] {
+    if (Open().ok()) Note(live_->PutMoments(moments));
   });
 }
 

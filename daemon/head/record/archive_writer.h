@@ -50,7 +50,8 @@ class ArchiveWriter {
   // `node`: the acting head's, as Slurm names it.
   void Continue(const JobDescription& job, std::string node);
   void PutDescription(const JobDescription& job);
-  void PutMoments(const JobDescription& job, StepMoments moments);
+  // Of the step as it was last described.
+  void PutMoments(StepMoments moments);
   void PutEndpoint(std::string host, uint16_t port, std::string token);
   using Stored = std::function<void(const Status& status)>;
   // A block of a node, or of the whole step, which replaces those of its group from `first` on.

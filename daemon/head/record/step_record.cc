@@ -201,6 +201,8 @@ void StepRecord::Continue(const std::vector<OpenPhase>& open) {
   moments_.Change([&](MomentsBuilder& told) { told.Continue(open); });
 }
 
+std::vector<Figure> StepRecord::Figures() const { return moments_.Get()->figures(); }
+
 StepMoments StepRecord::Moments() const { return moments_.Get()->Moments(); }
 
 std::vector<SeriesData> StepRecord::Read(const std::function<bool(const Series&)>& wanted,

@@ -92,6 +92,7 @@ class StepRecord {
   SharedValue<JobDescription>::Look Job() const { return job_.Get(); }
   Profile Snapshot() const { return View(*this).Snapshot(); }
   StepMoments Moments() const;
+  std::vector<Figure> Figures() const;
   std::string Host(uint32_t node) const;
   std::vector<OpenPhase> OpenPhases() const;
   void Continue(const std::vector<OpenPhase>& open);

@@ -124,6 +124,7 @@ void HeadStore::OnNode() {
 void HeadStore::Describe() {
   nodes_changed_ = false;
   described_ = record_.PresenceNow();
+  figures_ = record_.Figures();
   archive_.PutDescription(record_.Description());
 }
 
@@ -146,7 +147,9 @@ void HeadStore::StoreState() {
   if (stopped_) return;
   if (storing_) return StoreWithin(kSecond);
   if (std::exchange(moments_changed_, false)) {
-    archive_.PutMoments(record_.Description(), record_.Moments());
+    // Nodes that have just come may be named in them.
+    if (describe_timer_ != 0 || figures_ != record_.Figures()) Describe();
+    archive_.PutMoments(record_.Moments());
   }
   loop_.Cancel(std::exchange(store_timer_, 0));
   rows_.BeginSafe();

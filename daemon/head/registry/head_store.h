@@ -8,6 +8,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "core/time.h"
 #include "daemon/head/record/archive_writer.h"
@@ -97,6 +98,7 @@ class HeadStore {
   bool moments_changed_ = false;        // since they were stored
   bool nodes_changed_ = false;          // since the description was stored
   StepRecord::PresenceRuns described_;  // as it was then
+  std::vector<Figure> figures_;         // then
   bool storing_ = false;
   bool stopped_ = false;
   bool safe_ = true;
