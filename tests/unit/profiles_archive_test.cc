@@ -239,6 +239,23 @@ TEST_F(ArchiveTest, AnAbandonedStepKeepsWhatTheApplicationHadTold) {
   EXPECT_EQ(profile.job.figures[0].value, 7);
 }
 
+// It names all nodes, and an application may tell something every second.
+TEST_F(ArchiveTest, WhatAnApplicationTellsDoesNotWriteTheDescriptionAgain) {
+  auto live = Create();
+  std::string path;
+  for (const auto& entry : fs::recursive_directory_iterator(root())) {
+    if (entry.path().filename() == "description.json") path = entry.path();
+  }
+  struct stat before = {}, after = {};
+  ASSERT_EQ(stat(path.c_str(), &before), 0) << path;
+  ASSERT_TRUE(live->PutMoments(StepMoments()).ok());
+  ASSERT_EQ(stat(path.c_str(), &after), 0);
+  EXPECT_EQ(after.st_ino, before.st_ino);
+  ASSERT_TRUE(live->PutDescription(TestJob()).ok());
+  ASSERT_EQ(stat(path.c_str(), &after), 0);
+  EXPECT_NE(after.st_ino, before.st_ino) << "it is replaced when it is written";
+}
+
 TEST_F(ArchiveTest, CoverageOfAnAbandonedStepNamesWhatIsMissing) {
   {
     auto live = Create();
