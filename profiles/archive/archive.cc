@@ -18,7 +18,7 @@
 #include "profiles/records/card.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
-#include "profiles/records/profile_reader.h"
+#include "profiles/reading/profile_reader.h"
 #include "profiles/records/records.h"
 #include "profiles/select/select.h"
 #include "profiles/upkeep/open_db.h"

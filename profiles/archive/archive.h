@@ -27,7 +27,7 @@
 #include "profiles/disk/progress.h"
 #include "profiles/live/live_steps.h"
 #include "profiles/model/profile.h"
-#include "profiles/records/stored_rows.h"
+#include "profiles/reading/stored_rows.h"
 #include "profiles/records/tags.h"
 #include "series/store/store.h"
 

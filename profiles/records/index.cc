@@ -12,7 +12,7 @@
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/records/card.h"
 #include "profiles/records/keys.h"
-#include "profiles/records/profile_reader.h"
+#include "profiles/records/records.h"
 
 namespace sonde {
 namespace {
@@ -77,7 +77,7 @@ StoredCard IndexedFrom(leveldb::DB& db, const std::string& key) {
   auto profile = read.ok() ? ProfileFromJson(json) : Status(Code::kNotFound, "it is gone");
   if (profile.ok()) return {MakeCard(*profile, json.size()), std::move(profile->job)};
   Profile bare;
-  auto job = ProfileReader(db, key).Description();
+  auto job = ReadDescription(db, key);
   if (!job.ok()) job = keys::DescribeKey(key).value_or(JobDescription());
   bare.job = *std::move(job);
   if (!HasEnded(bare.job)) bare.job.state = EndState::kLost;
@@ -199,7 +199,7 @@ Status IndexWriter::Put(const Profile& profile, leveldb::WriteBatch& batch) {
   const std::string key = keys::ProfileKey(profile.job);
   const std::string json = ProfileToJson(profile);
   JobDescription described = profile.job;
-  if (auto old = ProfileReader(db_, key).Description(); old.ok()) described.kept.Merge(old->kept);
+  if (auto old = ReadDescription(db_, key); old.ok()) described.kept.Merge(old->kept);
   batch.Put(keys::Description(key), DescriptionToJson(described));
   batch.Put(keys::Profile(key), json);
   return Enter(profile, json.size(), batch);

@@ -6,7 +6,6 @@
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/records/keys.h"
-#include "profiles/records/profile_reader.h"
 #include "profiles/records/stored_bytes.h"
 
 namespace sonde {
@@ -160,56 +159,6 @@ Result<Schema::Ptr> ReadJoinedSchema(leveldb::DB& db, std::string_view profile, 
   auto schema = Schema::Decode(bytes);
   if (schema.ok() && (*schema)->id() != id) return Status(Code::kCorrupt, "wrong schema");
   return schema;
-}
-
-std::string ProfileReader::PlaceOf(const Stored& stored) const {
-  return stored.joined != nullptr ? JoinedPlace(stored.joined->at(), stored.entry)
-                                  : keys::Block(key_, stored.key);
-}
-
-Result<std::string> ProfileReader::ReadAt(const std::string& at) const {
-  if (IsJoinedPlace(at)) return ReadJoinedPlace(db_, at);
-  std::string bytes;
-  const leveldb::Status read = db_.Get(CheckedRead(), at, &bytes);
-  if (!read.ok()) return FromLevelDb(read, "read a block");
-  return bytes;
-}
-
-Status ProfileReader::ForEachOfJoined(ReadTally& tally, const std::function<void(const Stored&)>& f,
-                                      Nanos first, Nanos last) const {
-  std::map<uint64_t, Result<Schema::Ptr>> schemas;
-  const auto unreadable = [&](const Status& status) {
-    ++tally.unreadable;
-    if (status.code() == Code::kUnsupported) tally.unsupported = status;
-    if (tally.first_error.empty()) tally.first_error = status.message();
-  };
-  return ForEachJoined(
-      db_, key_,
-      [&](JoinedRecord& record) {
-        const uint64_t id = record.info().schema_id;
-        auto schema = schemas.find(id);
-        if (schema == schemas.end()) {
-          schema = schemas.emplace(id, ReadJoinedSchema(db_, key_, id)).first;
-        }
-        Status fits = schema->second.status();
-        if (fits.ok() && (*schema->second)->size() != record.info().columns) {
-          fits = Status(Code::kCorrupt, "joined blocks do not fit their schema");
-        }
-        tally.blocks += record.entries().size();
-        tally.bytes += record.size();
-        if (!fits.ok()) {
-          unreadable(fits);
-          return Status();
-        }
-        for (size_t i = 0; i < record.entries().size(); ++i) {
-          const JoinedEntry& entry = record.entries()[i];
-          const BlockInfo info = record.InfoOf(i);
-          if (info.last < first || info.first > last) continue;
-          f({{entry.node, entry.group, entry.sequence}, info, *schema->second, {}, &record, i});
-        }
-        return Status();
-      },
-      unreadable);
 }
 
 Result<uint64_t> AddJoined(leveldb::DB& db, std::string_view profile, uint64_t schema_id,

@@ -132,6 +132,20 @@ Result<RecordContent> CheckRecord(std::string_view key, std::string_view value) 
   return RecordContent();
 }
 
+Result<JobDescription> ReadDescription(leveldb::DB& db, std::string_view profile) {
+  std::string json;
+  const leveldb::Status read = db.Get(CheckedRead(), keys::Description(profile), &json);
+  if (!read.ok()) return FromLevelDb(read, "read the description of " + std::string(profile));
+  return DescriptionFromJson(json);
+}
+
+Result<Profile> ReadProfile(leveldb::DB& db, std::string_view profile) {
+  std::string json;
+  const leveldb::Status read = db.Get(CheckedRead(), keys::Profile(profile), &json);
+  if (!read.ok()) return FromLevelDb(read, "read profile " + std::string(profile));
+  return ProfileFromJson(json);
+}
+
 Result<std::string> OtherKinds(leveldb::DB& db) {
   std::string kinds;
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));

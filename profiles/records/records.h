@@ -12,7 +12,9 @@
 #include <string_view>
 #include <vector>
 
+#include "core/job.h"
 #include "core/status.h"
+#include "profiles/model/profile.h"
 
 namespace sonde {
 
@@ -46,6 +48,10 @@ struct RecordContent {
 };
 // Decodes everything in the record. kUnsupported: only another version of Sonde can check it.
 Result<RecordContent> CheckRecord(std::string_view key, std::string_view value);
+
+// kNotFound: there is no such record.
+Result<JobDescription> ReadDescription(leveldb::DB& db, std::string_view profile);
+Result<Profile> ReadProfile(leveldb::DB& db, std::string_view profile);
 
 // The kinds of records of later versions that `db` has, in order. It costs a few seeks.
 Result<std::string> OtherKinds(leveldb::DB& db);

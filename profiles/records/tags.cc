@@ -8,12 +8,12 @@
 #include "core/text/user_tags.h"
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/records/index.h"
-#include "profiles/records/profile_reader.h"
+#include "profiles/records/records.h"
 
 namespace sonde {
 
 Result<UserTags> ChangeTags(leveldb::DB& db, const std::string& key, const TagChange& change) {
-  auto profile = ProfileReader(db, key).StoredProfile();
+  auto profile = ReadProfile(db, key);
   if (!profile.ok()) return profile.status();
   UserTags& tags = profile->job.tags;
   for (const std::string& name : change.remove) tags.erase(name);

@@ -22,7 +22,7 @@
 #include "profiles/model/profile.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
-#include "profiles/records/profile_reader.h"
+#include "profiles/reading/profile_reader.h"
 #include "profiles/records/records.h"
 #include "profiles/upkeep/open_db.h"
 

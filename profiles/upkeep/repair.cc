@@ -23,7 +23,7 @@
 #include "profiles/model/parts.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
-#include "profiles/records/profile_reader.h"
+#include "profiles/reading/profile_reader.h"
 #include "profiles/records/records.h"
 #include "profiles/upkeep/ingest.h"
 #include "profiles/upkeep/lock.h"

@@ -10,7 +10,7 @@
 #include <tuple>
 #include <vector>
 
-#include "profiles/records/block_scan.h"
+#include "profiles/reading/block_scan.h"
 #include "profiles/records/keys.h"
 #include "tests/unit/profiles_fixture.h"
 

@@ -6,9 +6,9 @@
 
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
+#include "profiles/reading/profile_reader.h"
 #include "profiles/records/keys.h"
 #include "profiles/records/profile_file.h"
-#include "profiles/records/profile_reader.h"
 #include "profiles/records/records.h"
 
 namespace sonde {

@@ -9,8 +9,8 @@
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/model/parts.h"
+#include "profiles/reading/profile_reader.h"
 #include "profiles/records/keys.h"
-#include "profiles/records/profile_reader.h"
 #include "profiles/records/stored_bytes.h"
 
 namespace sonde {

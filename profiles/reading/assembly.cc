@@ -1,4 +1,4 @@
-#include "profiles/records/assembly.h"
+#include "profiles/reading/assembly.h"
 
 #include <algorithm>
 #include <string_view>

@@ -1,4 +1,4 @@
-#include "profiles/records/counted_before.h"
+#include "profiles/reading/counted_before.h"
 
 #include <algorithm>
 #include <cmath>

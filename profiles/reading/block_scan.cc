@@ -1,4 +1,4 @@
-#include "profiles/records/block_scan.h"
+#include "profiles/reading/block_scan.h"
 
 #include <utility>
 

@@ -15,7 +15,7 @@
 #include <vector>
 
 #include "profiles/model/profile.h"
-#include "profiles/records/stored_rows.h"
+#include "profiles/reading/stored_rows.h"
 #include "series/block/block.h"
 #include "series/block/schema.h"
 #include "series/store/store.h"
