@@ -55,7 +55,7 @@ Result<std::map<std::string, ProcessorType>> TypesOf(const Archive& archive,
                                                      const std::string& key) {
   const auto data = archive.Read(
       key, SeriesScope::kNodes,
-      [](const Series& series) { return series.metric.name == kProcessor; }, 0,
+      SeriesWanted([](const Metric& metric) { return metric.name == kProcessor; }, nullptr), 0,
       std::numeric_limits<Nanos>::max(), Thinned::kMean);
   if (!data.ok()) return data.status();
   std::map<std::string, ProcessorType> types;

@@ -84,8 +84,10 @@ class Reading {
       const Nanos from = begin == grid_.first ? 0 : begin;
       const Nanos to = begin + piece > last ? std::numeric_limits<Nanos>::max() : begin + piece - 1;
       const auto data = archive.Read(
-          key, SeriesScope::kNodes, [&](const Series& series) { return IsWanted(series); }, from,
-          to, Thinned::kMean);
+          key, SeriesScope::kNodes,
+          SeriesWanted([&](const Metric& metric) { return metrics_.contains(metric.name); },
+                       [&](const Series& series) { return IsWanted(series); }),
+          from, to, Thinned::kMean);
       if (!data.ok()) return data.status();
       for (const SeriesData& one : *data) Add(one);
     }
@@ -118,8 +120,7 @@ class Reading {
  private:
   bool IsWanted(const Series& series) const {
     const std::string* host = series.tags.Find("host");
-    if (host == nullptr || !metrics_.contains(series.metric.name)) return false;
-    return by_host_.contains(*host) &&
+    return host != nullptr && by_host_.contains(*host) &&
            std::any_of(asked_.begin(), asked_.end(),
                        [&](const AskedRows& one) { return IsWatched(series, one.watched); });
   }

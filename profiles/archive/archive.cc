@@ -15,10 +15,10 @@
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/live/live_steps.h"
+#include "profiles/reading/profile_reader.h"
 #include "profiles/records/card.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
-#include "profiles/reading/profile_reader.h"
 #include "profiles/records/records.h"
 #include "profiles/select/select.h"
 #include "profiles/upkeep/open_db.h"
@@ -351,9 +351,8 @@ void AddPart(std::vector<SeriesData> part, std::vector<SeriesData>& all) {
 
 // Of a step that runs, another head's part may lie beside the one that is being written, or in db/.
 Result<std::vector<SeriesData>> Archive::Read(const std::string& key, SeriesScope scope,
-                                              const std::function<bool(const Series&)>& wanted,
-                                              Nanos start, Nanos end, Thinned thinned,
-                                              Earlier earlier) const {
+                                              const SeriesWanted& wanted, Nanos start, Nanos end,
+                                              Thinned thinned, Earlier earlier) const {
   using Data = std::vector<SeriesData>;
   const auto read = [&](const ProfileReader& reader) {
     return reader.Read(scope, wanted, start, end, thinned, earlier);

@@ -98,10 +98,10 @@ class Archive {
   Result<std::vector<ProfileEntry>> Find(const JobStep& id) const;
   Result<Profile> Load(const std::string& key) const;
 
-  // Points of the profile's series; `wanted` sees their tags as they come out.
+  // Points of those of the profile's series that are wanted.
   Result<std::vector<SeriesData>> Read(const std::string& key, SeriesScope scope,
-                                       const std::function<bool(const Series&)>& wanted,
-                                       Nanos start, Nanos end, Thinned thinned = Thinned::kMean,
+                                       const SeriesWanted& wanted, Nanos start, Nanos end,
+                                       Thinned thinned = Thinned::kMean,
                                        Earlier earlier = Earlier::kNone) const;
   // Every stored row of [start, end]: the rows of a stream in the order of time, each time once. A
   // failure of `f` ends the reading. Holds one block in memory.

@@ -20,9 +20,8 @@ Result<std::vector<SeriesData>> ReadAsked(const Archive& archive, const std::str
                                           SeriesScope scope, const QuerySpec& spec,
                                           const std::function<bool(const Tags&)>& wanted,
                                           const TimeRange& range, Earlier earlier) {
-  const auto asked = [&](const Series& series) {
-    return series.metric.name == spec.metric && wanted(series.tags);
-  };
+  const SeriesWanted asked([&](const Metric& metric) { return metric.name == spec.metric; },
+                           [&](const Series& series) { return wanted(series.tags); });
   return archive.Read(key, scope, asked, range.first, range.last, ThinnedFor(spec), earlier);
 }
 

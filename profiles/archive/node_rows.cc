@@ -6,7 +6,8 @@ namespace sonde {
 
 Result<std::vector<NodeRow>> ReadNodeRows(const Archive& archive, const std::string& key,
                                           const JobDescription& job) {
-  const auto data = archive.Read(key, SeriesScope::kNodes, IsOfNodeRows, 0,
+  const SeriesWanted wanted(HasNodeRows, IsOfNodeRows);
+  const auto data = archive.Read(key, SeriesScope::kNodes, wanted, 0,
                                  std::numeric_limits<Nanos>::max(), Thinned::kMax);
   if (!data.ok()) return data.status();
   return NodeRowsOf(*data, job);

@@ -10,12 +10,16 @@ std::string HostOfNode(const JobDescription& job, uint32_t node) {
                                                                   : "node" + std::to_string(node);
 }
 
+void AddShownTags(uint32_t node, std::string_view group, const JobDescription& job, Tags& tags) {
+  if (node == kReducedNode) return;
+  AddFirstRank(FirstRankOf(group), tags);
+  tags.Set("host", HostOfNode(job, node));
+}
+
 Series ShownSeries(const Series& series, uint32_t node, std::string_view group,
                    const JobDescription& job) {
-  if (node == kReducedNode) return series;
   Series shown = series;
-  AddFirstRank(FirstRankOf(group), shown.tags);
-  shown.tags.Set("host", HostOfNode(job, node));
+  AddShownTags(node, group, job, shown.tags);
   return shown;
 }
 

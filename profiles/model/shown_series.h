@@ -17,6 +17,7 @@ std::string HostOfNode(const JobDescription& job, uint32_t node);
 
 // Reduced series stay as they are; the series of a node's group get their host, and their tasks'
 // ranks in the step, which in blocks count from the node's first rank (series/store/task_ranks.h).
+void AddShownTags(uint32_t node, std::string_view group, const JobDescription& job, Tags& tags);
 Series ShownSeries(const Series& series, uint32_t node, std::string_view group,
                    const JobDescription& job);
 

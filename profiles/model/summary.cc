@@ -269,14 +269,15 @@ std::string OwnerName(const Owner& owner, const JobDescription& job) {
   return owner.rank == Owner::kNobody ? host : "task " + std::to_string(owner.rank) + " on " + host;
 }
 
-bool IsOfNodeRows(const Series& series) {
-  const std::string& name = series.metric.name;
+bool HasNodeRows(const Metric& metric) {
+  const std::string& name = metric.name;
   const auto is = [&](const CounterField& field) { return field.metric == name; };
-  return !Doubles(series) &&
-         (name == kTaskCpu || name == kNodeCpu || name == kResident || name == kResidentPeak ||
-          name == kMemTotal || name == kMemLimit || name == kMemAllocated ||
-          std::any_of(kCounters.begin(), kCounters.end(), is));
+  return name == kTaskCpu || name == kNodeCpu || name == kResident || name == kResidentPeak ||
+         name == kMemTotal || name == kMemLimit || name == kMemAllocated ||
+         std::any_of(kCounters.begin(), kCounters.end(), is);
 }
+
+bool IsOfNodeRows(const Series& series) { return !Doubles(series) && HasNodeRows(series.metric); }
 
 std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDescription& job) {
   std::vector<NodeRow> rows;

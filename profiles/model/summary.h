@@ -33,7 +33,9 @@ struct NodeRow {
 };
 
 // The rows of a profile, in the order of the description's nodes, made from the per-node series
-// that IsOfNodeRows accepts; of thinned series the maxima. archive/node_rows.h reads them.
+// that IsOfNodeRows accepts, of the metrics that HasNodeRows; of thinned series the maxima.
+// archive/node_rows.h reads them.
+bool HasNodeRows(const Metric& metric);
 bool IsOfNodeRows(const Series& series);
 std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDescription& job);
 

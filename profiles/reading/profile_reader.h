@@ -71,9 +71,8 @@ class ProfileReader {
   // cost only the stored bytes.
   Profile Assemble(const JobDescription& job, ReadTally* tally = nullptr) const;
 
-  Result<std::vector<SeriesData>> Read(SeriesScope scope,
-                                       const std::function<bool(const Series&)>& wanted,
-                                       Nanos start, Nanos end, Thinned thinned = Thinned::kMean,
+  Result<std::vector<SeriesData>> Read(SeriesScope scope, const SeriesWanted& wanted, Nanos start,
+                                       Nanos end, Thinned thinned = Thinned::kMean,
                                        Earlier earlier = Earlier::kNone) const;
   Result<std::vector<Series>> AllSeries(SeriesScope scope) const;
   // See Archive::ReadRows.

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 
 #include "profiles/model/shown_series.h"
@@ -19,20 +20,18 @@
 namespace sonde {
 namespace {
 
-// Collects the points of one series from many blocks.
+// Collects the points of wanted series from many blocks.
 class SeriesCollector {
  public:
-  explicit SeriesCollector(const std::function<bool(const Series&)>& wanted) : wanted_(wanted) {}
+  explicit SeriesCollector(const SeriesWanted& wanted) : wanted_(wanted) {}
 
-  // Index of the series, or npos if it is not wanted.
+  // Index of the series, or kUnwanted. Of what is not wanted nothing is kept.
   static constexpr size_t kUnwanted = std::numeric_limits<size_t>::max();
   size_t Find(const Series& series) {
+    if (wanted_.series && !wanted_.series(series)) return kUnwanted;
     const auto [it, is_new] =
-        index_.try_emplace(SeriesName(series.metric.name, series.tags), kUnwanted);
-    if (is_new && (!wanted_ || wanted_(series))) {
-      it->second = data_.size();
-      data_.push_back({series, {}});
-    }
+        index_.try_emplace(SeriesName(series.metric.name, series.tags), data_.size());
+    if (is_new) data_.push_back({series, {}});
     return it->second;
   }
   // `past`: it is a value of the past, in the order of telling.
@@ -64,8 +63,8 @@ class SeriesCollector {
   }
 
  private:
-  const std::function<bool(const Series&)>& wanted_;
-  std::map<std::string, size_t> index_;
+  const SeriesWanted& wanted_;
+  std::unordered_map<std::string, size_t> index_;
   std::vector<SeriesData> data_;
   std::map<size_t, std::vector<Point>> past_;  // by data_
 };
@@ -80,36 +79,76 @@ NodesSchema SchemaOf(const BlockKey& key, uint64_t schema_id) {
   return {key.node, FirstRankOf(key.group), schema_id};
 }
 
-// The series to which each column of a schema belongs. The wanted extreme of a thinned gauge takes
-// the place of the mean.
-std::vector<size_t> TargetsOf(const Schema& schema, const BlockKey& key, const JobDescription& job,
-                              Thinned thinned, SeriesCollector& collector) {
-  std::vector<size_t> targets;
-  const std::string_view which = thinned == Thinned::kMin   ? "min"
-                                 : thinned == Thinned::kMax ? "max"
-                                                            : "";
-  for (const Series& series : schema.series()) {
-    const std::string* extreme = series.tags.Find(kThinnedTag);
-    if (key.node == kReducedNode || extreme == nullptr) {
-      targets.push_back(collector.Find(Shown(series, key, job)));
-      continue;
-    }
-    size_t target = SeriesCollector::kUnwanted;
-    if (*extreme == which) {
-      Series mean = series;
-      mean.tags.Erase(kThinnedTag);
-      target = collector.Find(Shown(mean, key, job));
-      std::replace(targets.begin(), targets.end(), target, SeriesCollector::kUnwanted);
-    }
-    targets.push_back(target);
+// Finds the wanted columns of blocks, each with the index of its series.
+class Targets {
+ public:
+  using Columns = CountedBefore::Columns;
+  // All of these outlive it.
+  Targets(const JobDescription& job, const SeriesWanted& wanted, Thinned thinned,
+          SeriesCollector& collector)
+      : job_(job), wanted_(wanted), thinned_(thinned), collector_(collector) {}
+
+  // In ascending order. They are the same for all blocks of a node that have this schema.
+  const Columns& Of(const BlockKey& key, const Schema& schema) {
+    static const Columns kNone;
+    const auto [candidates, is_new_schema] = candidates_.try_emplace(schema.id());
+    if (is_new_schema) candidates->second = CandidatesOf(schema, key.node == kReducedNode);
+    if (candidates->second.empty()) return kNone;
+    const auto [found, is_new] = columns_.try_emplace(SchemaOf(key, schema.id()));
+    if (is_new) found->second = Find(key, candidates->second);
+    return found->second;
   }
-  return targets;
-}
+
+ private:
+  // A column whose metric is wanted.
+  struct Candidate {
+    size_t column = 0;
+    bool is_extreme = false;  // of a thinned gauge: it takes the place of the mean
+    Tags tags;                // as they are stored
+    Series shown;             // as it comes out, of the node that was looked at last
+  };
+
+  std::vector<Candidate> CandidatesOf(const Schema& schema, bool reduced) const {
+    const std::string_view which = thinned_ == Thinned::kMin   ? "min"
+                                   : thinned_ == Thinned::kMax ? "max"
+                                                               : "";
+    std::vector<Candidate> candidates;
+    for (size_t column = 0; column < schema.size(); ++column) {
+      const Series& series = schema[column];
+      if (wanted_.metric && !wanted_.metric(series.metric)) continue;
+      const std::string* extreme = reduced ? nullptr : series.tags.Find(kThinnedTag);
+      if (extreme != nullptr && *extreme != which) continue;
+      candidates.push_back({column, extreme != nullptr, series.tags, {series.metric, {}}});
+      if (extreme != nullptr) candidates.back().tags.Erase(kThinnedTag);
+    }
+    return candidates;
+  }
+  Columns Find(const BlockKey& key, std::vector<Candidate>& candidates) {
+    Columns columns;
+    for (Candidate& candidate : candidates) {
+      candidate.shown.tags = candidate.tags;
+      AddShownTags(key.node, key.group, job_, candidate.shown.tags);
+      const size_t target = collector_.Find(candidate.shown);
+      if (target == SeriesCollector::kUnwanted) continue;
+      if (candidate.is_extreme) {
+        std::erase_if(columns, [&](const auto& column) { return column.second == target; });
+      }
+      columns.emplace_back(candidate.column, target);
+    }
+    return columns;
+  }
+
+  const JobDescription& job_;
+  const SeriesWanted& wanted_;
+  const Thinned thinned_;
+  SeriesCollector& collector_;
+  std::map<uint64_t, std::vector<Candidate>> candidates_;  // by schema
+  std::map<NodesSchema, Columns> columns_;
+};
 
 // Those columns, each with the index of its series. If few of many series are wanted, the others
 // cost a tenth.
-using Columns = CountedBefore::Columns;
-Result<Block> DecodeSome(std::string_view bytes, size_t columns, const Columns& wanted) {
+Result<Block> DecodeSome(std::string_view bytes, size_t columns, const Targets::Columns& wanted) {
   std::vector<bool> is_wanted(columns);
   for (const auto& [column, series] : wanted) is_wanted[column] = true;
   return DecodeColumns(bytes, is_wanted);
@@ -117,29 +156,21 @@ Result<Block> DecodeSome(std::string_view bytes, size_t columns, const Columns& 
 
 }  // namespace
 
-Result<std::vector<SeriesData>> ProfileReader::Read(
-    SeriesScope scope, const std::function<bool(const Series&)>& wanted, Nanos start, Nanos end,
-    Thinned thinned, Earlier earlier) const {
+Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const SeriesWanted& wanted,
+                                                    Nanos start, Nanos end, Thinned thinned,
+                                                    Earlier earlier) const {
   const auto job = Described();
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
-  // Which columns of a schema are wanted and their series: the same for all blocks of a node.
-  std::map<NodesSchema, Columns> targets;
-  const auto targets_of = [&](const Stored& stored) {
-    const auto [it, is_new] = targets.try_emplace(SchemaOf(stored.key, stored.info.schema_id));
-    if (!is_new) return &it->second;
-    size_t column = 0;
-    for (const size_t target : TargetsOf(*stored.schema, stored.key, *job, thinned, collector)) {
-      if (target != SeriesCollector::kUnwanted) it->second.emplace_back(column, target);
-      ++column;
-    }
-    return &it->second;
+  Targets targets(*job, wanted, thinned, collector);
+  const auto targets_of = [&](const Stored& stored) -> const Targets::Columns& {
+    return targets.Of(stored.key, *stored.schema);
   };
   ReadTally tally;
   if (scope == SeriesScope::kReduced) {
     SONDE_RETURN_IF_ERROR(ForEachReducedRow(
         start, end, tally, [&](const Stored& stored, const Block& block, size_t row) {
-          for (const auto [column, target] : *targets_of(stored)) {
+          for (const auto [column, target] : targets_of(stored)) {
             collector.Add(target, block, column, row, start, end);
           }
         }));
@@ -149,7 +180,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
   CountedBefore before(start);
   const Nanos from = earlier == Earlier::kCounted ? 0 : start;
   const auto remember = [&](const Stored& stored) {
-    Columns columns = *targets_of(stored);
+    Targets::Columns columns = targets_of(stored);
     std::erase_if(columns, [&](const auto& column) { return !collector.Counts(column.second); });
     if (columns.empty()) return;
     before.Add({stored.key.node, stored.info, PlaceOf(stored), std::move(columns)});
@@ -159,7 +190,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
       [&](const Stored& stored) {
         if (earlier == Earlier::kCounted && stored.info.first < start) remember(stored);
         if (stored.info.last < start || stored.info.first > end) return;
-        const Columns& wanted_columns = *targets_of(stored);
+        const Targets::Columns& wanted_columns = targets_of(stored);
         if (wanted_columns.empty()) return;
         const auto block = stored.joined != nullptr
                                ? stored.joined->Columns(stored.entry, wanted_columns)
@@ -174,8 +205,8 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
       },
       from, end));
   if (!tally.unsupported.ok()) return tally.unsupported;
-  const auto counted =
-      before.Find([&](const CountedBefore::Place& place, const Columns& columns) -> Result<Block> {
+  const auto counted = before.Find(
+      [&](const CountedBefore::Place& place, const Targets::Columns& columns) -> Result<Block> {
         const auto bytes = ReadAt(place.at);
         if (!bytes.ok()) return bytes.status();
         return DecodeSome(*bytes, place.info.columns, columns);
@@ -187,7 +218,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(
 Result<std::vector<Series>> ProfileReader::AllSeries(SeriesScope scope) const {
   const auto job = Described();
   if (!job.ok()) return job.status();
-  const std::function<bool(const Series&)> all_of_them;
+  const SeriesWanted all_of_them;
   SeriesCollector collector(all_of_them);
   std::set<NodesSchema> seen;
   ReadTally tally;

@@ -3,11 +3,15 @@
 // Thread safety: values.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
+#include <type_traits>
+#include <utility>
 
+#include "core/metric.h"
 #include "core/status.h"
 #include "core/time.h"
 #include "profiles/model/block_key.h"
@@ -36,6 +40,26 @@ struct RowsWanted {
   std::function<bool(uint32_t node, const std::string& group, const BlockInfo& info)> stream;
   // Called after the last row of a span, with the time up to which all rows were given.
   std::function<Status(Nanos until)> on_window = nullptr;
+};
+
+// Which series a reader wants; a function of a series alone does as well. Whoever names the metrics
+// does not pay for the others: a large step has hundreds of series on each of its nodes.
+struct SeriesWanted {
+  // Asked for each series of a schema, however many nodes have it; nullptr: all metrics.
+  std::function<bool(const Metric&)> metric;
+  // Asked for each node's series of these metrics, with their tags as they come out; nullptr: all.
+  std::function<bool(const Series&)> series;
+
+  SeriesWanted() = default;
+  // NOLINTNEXTLINE(google-explicit-constructor): all series, as nullptr of a function.
+  SeriesWanted(std::nullptr_t) {}
+  template <typename F>
+  requires std::is_invocable_r_v<bool, F, const Series&>
+  // NOLINTNEXTLINE(google-explicit-constructor)
+  SeriesWanted(F wanted) : series(std::move(wanted)) {}
+  SeriesWanted(std::function<bool(const Metric&)> of_metric,
+               std::function<bool(const Series&)> of_series)
+      : metric(std::move(of_metric)), series(std::move(of_series)) {}
 };
 
 // Which of a profile's series: those of its nodes, which have the tag host, or the reduced ones of
