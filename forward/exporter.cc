@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <utility>
 
 #include "forward/formats/columns.h"
+#include "profiles/model/shown_series.h"
 #include "series/store/past.h"
 
 namespace sonde::forward {
@@ -209,33 +211,62 @@ Status Exporter::SendBatch(const Runs& runs, const Marks& marks, bool perhaps_th
   return record_.Taken(outcome->taken, outcome->refused);
 }
 
-// Every line of the profile once, whoever sent it.
-Result<std::vector<Line>> Exporter::AllLines(const ProfileEntry& entry) const {
-  const Destination& to = delivery_.destination();
-  std::vector<Line> lines;
-  if (to.scope == SeriesScope::kReduced) {
-    for (const auto& [name, stream] : streams_) {
-      for (const auto& [id, columns] : stream.columns) {
-        for (const auto& line : columns.lines) {
-          if (line != nullptr) lines.push_back(*line);
-        }
-      }
-    }
-  } else {
-    const auto all = archive_.AllSeries(key_, to.scope);
-    if (!all.ok()) return all.status();
-    for (const Series& series : *all) {
-      if (!Wants(to, series.metric.name)) continue;
-      lines.push_back(MakeLine(series, "", entry.job, to));
-      delivery_.encoder().Prepare(lines.back());
-    }
-  }
+namespace {
+
+// In the order of their heads, each once.
+void SortLines(std::vector<Line>& lines) {
   std::sort(lines.begin(), lines.end(),
             [](const Line& a, const Line& b) { return a.head < b.head; });
   lines.erase(std::unique(lines.begin(), lines.end(),
                           [](const Line& a, const Line& b) { return a.head == b.head; }),
               lines.end());
+}
+
+}  // namespace
+
+std::vector<Line> Exporter::LinesOfStep() const {
+  std::vector<Line> lines;
+  for (const auto& [name, stream] : streams_) {
+    for (const auto& [id, columns] : stream.columns) {
+      for (const auto& line : columns.lines) {
+        if (line != nullptr) lines.push_back(*line);
+      }
+    }
+  }
+  SortLines(lines);
   return lines;
+}
+
+// Whoever sent them: this object may not have seen their rows. A large step has too many lines to
+// hold them all.
+Status Exporter::ForEachHost(const ProfileEntry& entry,
+                             const std::function<Status(std::vector<Line>)>& f) const {
+  struct Shape {
+    uint32_t node;
+    std::string group;
+    Schema::Ptr schema;
+  };
+  std::map<std::string, std::vector<Shape>> hosts;
+  SONDE_RETURN_IF_ERROR(
+      archive_.ReadShapes(key_, SeriesScope::kNodes, [&](const StoredShape& shape) {
+        hosts[HostOfNode(entry.job, shape.node)].push_back(
+            {shape.node, std::string(shape.group), shape.schema});
+        return true;
+      }));
+  for (const auto& [host, shapes] : hosts) {
+    std::vector<Line> lines;
+    for (const Shape& shape : shapes) {
+      for (const auto& line :
+           LinesOf(entry.job, shape.node, shape.group, *shape.schema, delivery_.destination())) {
+        if (line == nullptr) continue;
+        lines.push_back(*line);
+        delivery_.encoder().Prepare(lines.back());
+      }
+    }
+    SortLines(lines);
+    SONDE_RETURN_IF_ERROR(f(std::move(lines)));
+  }
+  return {};
 }
 
 // One for each series, at the end of the step, that is, after its last row. Sending them again
@@ -246,18 +277,33 @@ Status Exporter::SendStale(const ProfileEntry& entry) {
   if (marker == nullptr || to.until != INT64_MAX || record_.state().marks.empty()) return {};
   Nanos end = entry.job.end;
   for (const auto& [stream, time] : record_.state().marks) end = std::max(end, time);
-  const Result<std::vector<Line>> lines = AllLines(entry);
-  if (!lines.ok()) return lines.status();
   FailuresInRecord witness(record_);
   const Sample sample{(ToMillis(end) + 1) * kMillisecond, *marker};
-  for (size_t begin = 0; begin < lines->size(); begin += to.batch) {
-    const size_t n = std::min(to.batch, lines->size() - begin);
-    Runs runs;
-    for (size_t i = 0; i < n; ++i) runs.push_back({&(*lines)[begin + i], {&sample, 1}});
-    const auto sent = delivery_.Send(runs, true, witness);
-    if (!sent.ok()) return sent.status();
+  std::vector<Line> waiting;
+  const auto send = [&]() -> Status {
+    for (size_t begin = 0; begin < waiting.size(); begin += to.batch) {
+      Runs runs;
+      for (size_t i = begin; i < std::min(begin + to.batch, waiting.size()); ++i) {
+        runs.push_back({&waiting[i], {&sample, 1}});
+      }
+      const auto sent = delivery_.Send(runs, true, witness);
+      if (!sent.ok()) return sent.status();
+    }
+    waiting.clear();
+    return {};
+  };
+  if (to.scope == SeriesScope::kReduced) {
+    waiting = LinesOfStep();
+    return send();
   }
-  return {};
+  const Status all = ForEachHost(entry, [&](std::vector<Line> lines) {
+    const bool full = waiting.size() + lines.size() > to.batch;
+    const Status sent = full ? send() : Status();
+    std::move(lines.begin(), lines.end(), std::back_inserter(waiting));
+    return sent;
+  });
+  if (!all.ok()) return all;
+  return send();
 }
 
 }  // namespace sonde::forward

@@ -70,7 +70,11 @@ class Exporter {
   Columns& ColumnsOf(const ProfileEntry& entry, const StoredRow& row, StreamState& stream);
   Runs MakeRuns(std::vector<Sample>& storage);
   Status SendBatch(const Runs& runs, const Marks& marks, bool perhaps_there);
-  Result<std::vector<Line>> AllLines(const ProfileEntry& entry) const;
+  // The lines of the whole step, each once.
+  std::vector<Line> LinesOfStep() const;
+  // Calls `f` with the lines of each host, each once.
+  Status ForEachHost(const ProfileEntry& entry,
+                     const std::function<Status(std::vector<Line> lines)>& f) const;
   Status SendStale(const ProfileEntry& entry);
   Status Forget(Status failure);
 

@@ -102,8 +102,10 @@ class ArchiveSource : public web::DataSource {
   Task<Result<std::vector<web::TreeEdge>>> DoTree(JobStep id) const;
 
   Result<ProfileEntry> Running(const JobStep& id) const;
+  // `limit` at most, with the tag host; `metric`: "" is all. `told`: the heads' answers.
   Result<std::vector<Series>> SeriesOf(const ProfileEntry& entry,
-                                       const RunningHeads::Profiles& told) const;
+                                       const RunningHeads::Profiles& told,
+                                       const std::string& metric, size_t limit) const;
   void AddNames(const ProfileEntry& entry, const RunningHeads::Profiles& told,
                 web::SeriesNames& names) const;
   std::optional<StepMoments> KnownMoments(const std::string& key) const;

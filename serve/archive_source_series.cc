@@ -1,9 +1,14 @@
 // Questions about series over the steps of an archive; queries are in step_queries.h.
 #include <algorithm>
+#include <charconv>
 #include <iterator>
+#include <map>
 
+#include "profiles/model/shown_series.h"
 #include "profiles/select/select.h"
+#include "series/block/thin.h"
 #include "series/query/steps.h"
+#include "series/store/task_ranks.h"
 #include "serve/archive_source.h"
 
 namespace sonde::serve {
@@ -12,16 +17,42 @@ namespace {
 using query_steps::kJobTag;
 constexpr size_t kAskedFirst = 8;
 
+// Adds the names of a node's series, without ranks. How many ranks the node has; 0: no tasks.
+uint64_t AddSchema(const Schema& schema, web::SeriesNames& names) {
+  uint64_t ranks = 0;
+  for (const Series& series : schema.series()) {
+    if (IsExtreme(series)) continue;
+    const std::string* task = series.tags.Find(kTaskTag);
+    const char* const end = task == nullptr ? nullptr : task->data() + task->size();
+    uint32_t rank = 0;
+    if (task == nullptr || std::from_chars(task->data(), end, rank).ptr != end) {
+      names.Add(series);
+      continue;
+    }
+    ranks = std::max<uint64_t>(ranks, uint64_t{rank} + 1);
+    Series without = series;
+    without.tags.Erase(kTaskTag);
+    names.Add(without);
+  }
+  return ranks;
+}
+
 }  // namespace
 
-// With the tag host. `told`: the heads' answers.
 Result<std::vector<Series>> ArchiveSource::SeriesOf(const ProfileEntry& entry,
-                                                    const RunningHeads::Profiles& told) const {
+                                                    const RunningHeads::Profiles& told,
+                                                    const std::string& metric, size_t limit) const {
+  const auto is_asked = [&](const Metric& one) { return metric.empty() || one.name == metric; };
   const auto profile = told.find(entry.key);
-  if (profile == told.end()) return archive_->AllSeries(entry.key, SeriesScope::kNodes);
+  if (profile == told.end()) {
+    return archive_->AllSeries(entry.key, SeriesScope::kNodes, SeriesWanted(is_asked, nullptr),
+                               limit);
+  }
   std::vector<Series> all;
   for (const FootprintEntry& one : profile->second.footprint) {
+    if (!is_asked(one.series.metric)) continue;
     for (const NodeInfo& node : profile->second.job.nodes) {
+      if (all.size() >= limit) return all;
       if (node.host.empty()) continue;
       all.push_back(one.series);
       all.back().tags.Set("host", node.host);
@@ -45,12 +76,11 @@ Task<Result<std::vector<Series>>> ArchiveSource::DoListSeries(std::string metric
       asked = entries->size();
     }
     const ProfileEntry& entry = (*entries)[i];
-    Result<std::vector<Series>> series = SeriesOf(entry, told);
+    if (list.size() == limit) co_return list;
+    Result<std::vector<Series>> series = SeriesOf(entry, told, metric, limit - list.size());
     // A step that cannot be read must not hide the others.
     if (!series.ok()) continue;
     for (Series& one : *series) {
-      if (!metric.empty() && one.metric.name != metric) continue;
-      if (list.size() == limit) co_return list;
       one.tags.Set(kJobTag, entry.job.id.ToString());
       list.push_back(std::move(one));
     }
@@ -63,14 +93,38 @@ void ArchiveSource::ListSeries(std::string_view metric, size_t limit,
   workers_.Begin("list series", std::move(callback), DoListSeries(std::string(metric), limit));
 }
 
-// Step by step, since the series of all of them may be very many.
+// Each series once, and the hosts and ranks by themselves: together they would be very many.
 void ArchiveSource::AddNames(const ProfileEntry& entry, const RunningHeads::Profiles& told,
                              web::SeriesNames& names) const {
-  const Result<std::vector<Series>> series = SeriesOf(entry, told);
-  if (!series.ok() || series->empty()) return;
-  for (const Series& one : *series) names.Add(one);
-  names.keys.emplace(kJobTag);
+  const auto profile = told.find(entry.key);
+  const JobDescription& job = profile == told.end() ? entry.job : profile->second.job;
+  uint64_t ranks = 0;
+  bool any = false;
+  if (profile == told.end()) {
+    std::map<uint64_t, uint64_t> ranks_of;  // by schema
+    const Status read =
+        archive_->ReadShapes(entry.key, SeriesScope::kNodes, [&](const StoredShape& shape) {
+          const auto [of, is_new] = ranks_of.try_emplace(shape.schema->id(), 0);
+          if (is_new) of->second = AddSchema(*shape.schema, names);
+          if (of->second > 0) ranks = std::max(ranks, FirstRankOf(shape.group) + of->second);
+          any |= shape.schema->size() > 0;
+          return true;
+        });
+    if (!read.ok()) return;
+  } else {
+    for (const FootprintEntry& one : profile->second.footprint) names.Add(one.series);
+    any = !profile->second.footprint.empty() && !job.nodes.empty();
+    ranks = job.expected_tasks;  // the head has a series of all of them
+  }
+  if (!any) return;
+  names.keys.insert({"host", std::string(kJobTag)});
   names.values.insert(entry.job.id.ToString());
+  for (uint32_t node = 0; node < job.nodes.size(); ++node) {
+    names.values.insert(HostOfNode(job, node));
+  }
+  if (ranks > 0) names.keys.emplace(kTaskTag);
+  ranks = std::min<uint64_t>(ranks, web::kMaxListed);
+  for (uint64_t rank = 0; rank < ranks; ++rank) names.values.insert(std::to_string(rank));
 }
 
 // Every query asks for these names, and those of finished steps change only with their list.

@@ -379,19 +379,37 @@ Result<std::vector<SeriesData>> Archive::Read(const std::string& key, SeriesScop
   return all;
 }
 
-Result<std::vector<Series>> Archive::AllSeries(const std::string& key, SeriesScope scope) const {
+Result<std::vector<Series>> Archive::AllSeries(const std::string& key, SeriesScope scope,
+                                               const SeriesWanted& wanted, size_t limit) const {
   return WithReader<std::vector<Series>>(
-      key, [&](const ProfileReader& reader) { return reader.AllSeries(scope); });
+      key, [&](const ProfileReader& reader) { return reader.AllSeries(scope, wanted, limit); });
+}
+
+namespace {
+
+// Of a reader that fails, or gives all to a function.
+Result<bool> AsResult(const Status& status) {
+  if (!status.ok()) return status;
+  return true;
+}
+
+}  // namespace
+
+Status Archive::ReadShapes(const std::string& key, SeriesScope scope,
+                           const OnStoredShape& f) const {
+  return WithReader<bool>(
+             key,
+             [&](const ProfileReader& reader) { return AsResult(reader.ReadShapes(scope, f)); })
+      .status();
 }
 
 Status Archive::ReadRows(const std::string& key, SeriesScope scope, const RowsWanted& wanted,
                          const OnStoredRow& f) const {
-  const auto read = WithReader<bool>(key, [&](const ProfileReader& reader) -> Result<bool> {
-    const Status status = reader.ReadRows(scope, wanted, f);
-    if (!status.ok()) return status;
-    return true;
-  });
-  return read.status();
+  return WithReader<bool>(key,
+                          [&](const ProfileReader& reader) {
+                            return AsResult(reader.ReadRows(scope, wanted, f));
+                          })
+      .status();
 }
 
 Result<uint64_t> Archive::ReadRecords(const std::string& key,

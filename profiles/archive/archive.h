@@ -114,8 +114,14 @@ class Archive {
                                const std::function<Status(const FileRecord&)>& f) const;
   // One profile by its key; kNotFound.
   Result<ProfileEntry> Entry(const std::string& key) const;
-  // Every series of the profile, each once.
-  Result<std::vector<Series>> AllSeries(const std::string& key, SeriesScope scope) const;
+  // Those of the profile's series that are wanted, each once: the first `limit` that are found. A
+  // large step has tens of millions of them; ReadShapes does without a list.
+  Result<std::vector<Series>> AllSeries(const std::string& key, SeriesScope scope,
+                                        const SeriesWanted& wanted = {},
+                                        size_t limit = SIZE_MAX) const;
+  // Which series the streams have, as they are stored: each schema of each stream once, in the
+  // order in which blocks are found, without reading rows.
+  Status ReadShapes(const std::string& key, SeriesScope scope, const OnStoredShape& f) const;
 
   // What a prune by these limits would delete (upkeep/retention.h); looks for about `budget`.
   // `progress` counts profiles.

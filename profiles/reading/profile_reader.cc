@@ -55,6 +55,7 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
     if (schemas.insert(stored.info.schema_id).second) {
       tally.content += BytesInDb(stored.schema->encoded());
     }
+    return true;
   });
   tally.content += tally.bytes;
   ReadTally rows;
@@ -87,9 +88,8 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
   return profile;
 }
 
-Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally,
-                              const std::function<void(const Stored&)>& f, Nanos first,
-                              Nanos last) const {
+Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally, const OnBlock& f,
+                              Nanos first, Nanos last) const {
   const std::string reduced = keys::Block(key_, {kReducedNode, "", 0});
   std::map<uint64_t, Result<Schema::Ptr>> schemas;
   const auto schema_of = [&](uint64_t id) -> const Result<Schema::Ptr>& {
@@ -108,7 +108,8 @@ Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally
   const bool of_rows = scope == SeriesScope::kReduced;
   BlockScan scan(db_, key_, of_rows ? reduced.substr(0, reduced.size() - 9) : keys::Blocks(key_),
                  first, last);
-  while (scan.Next()) {
+  bool go_on = true;
+  while (go_on && scan.Next()) {
     if (scope == SeriesScope::kNodes && scan.key().node == kReducedNode) break;
     ++tally.blocks;
     tally.bytes += scan.bytes().size();
@@ -126,12 +127,13 @@ Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally
       unreadable({Code::kCorrupt, "a block does not fit its schema"});
       continue;
     }
-    f({scan.key(), *info, *schema, scan.bytes()});
+    go_on = f({scan.key(), *info, *schema, scan.bytes()});
   }
   // LevelDB passes over what it cannot read, and tells at the end.
   Status status = FromLevelDb(scan.status(), "read the blocks of " + key_);
-  if (status.ok() && scope != SeriesScope::kReduced)
+  if (status.ok() && go_on && scope != SeriesScope::kReduced) {
     status = ForEachOfJoined(tally, f, first, last);
+  }
   if (status.code() == Code::kCorrupt) unreadable(status);
   if (tally.unreadable > 0 && tally.unsupported.ok()) {
     Found("some of the blocks", {Code::kCorrupt, tally.first_error});
@@ -139,8 +141,8 @@ Status ProfileReader::ForEach(std::optional<SeriesScope> scope, ReadTally& tally
   return status.code() == Code::kCorrupt ? Status() : status;
 }
 
-Status ProfileReader::ForEachOfJoined(ReadTally& tally, const std::function<void(const Stored&)>& f,
-                                      Nanos first, Nanos last) const {
+Status ProfileReader::ForEachOfJoined(ReadTally& tally, const OnBlock& f, Nanos first,
+                                      Nanos last) const {
   std::map<uint64_t, Result<Schema::Ptr>> schemas;
   const auto unreadable = [&](const Status& status) {
     ++tally.unreadable;
@@ -163,15 +165,16 @@ Status ProfileReader::ForEachOfJoined(ReadTally& tally, const std::function<void
         tally.bytes += record.size();
         if (!fits.ok()) {
           unreadable(fits);
-          return Status();
+          return true;
         }
         for (size_t i = 0; i < record.entries().size(); ++i) {
           const JoinedEntry& entry = record.entries()[i];
           const BlockInfo info = record.InfoOf(i);
           if (info.last < first || info.first > last) continue;
-          f({{entry.node, entry.group, entry.sequence}, info, *schema->second, {}, &record, i});
+          const BlockKey key{entry.node, entry.group, entry.sequence};
+          if (!f({key, info, *schema->second, {}, &record, i})) return false;
         }
-        return Status();
+        return true;
       },
       unreadable);
 }

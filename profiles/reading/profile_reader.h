@@ -74,7 +74,10 @@ class ProfileReader {
   Result<std::vector<SeriesData>> Read(SeriesScope scope, const SeriesWanted& wanted, Nanos start,
                                        Nanos end, Thinned thinned = Thinned::kMean,
                                        Earlier earlier = Earlier::kNone) const;
-  Result<std::vector<Series>> AllSeries(SeriesScope scope) const;
+  // See Archive.
+  Result<std::vector<Series>> AllSeries(SeriesScope scope, const SeriesWanted& wanted = {},
+                                        size_t limit = SIZE_MAX) const;
+  Status ReadShapes(SeriesScope scope, const OnStoredShape& f) const;
   // See Archive::ReadRows.
   Status ReadRows(SeriesScope scope, const RowsWanted& wanted, const OnStoredRow& f) const;
   // See Archive::ReadRecords. The tally counts what is unreadable.
@@ -92,9 +95,10 @@ class ProfileReader {
   // Where ReadAt finds a block.
   std::string PlaceOf(const Stored& stored) const;
   Result<std::string> ReadAt(const std::string& at) const;
+  // False: these are enough.
+  using OnBlock = std::function<bool(const Stored&)>;
   // Calls `f` for the joined blocks that have rows of that time.
-  Status ForEachOfJoined(ReadTally& tally, const std::function<void(const Stored&)>& f, Nanos first,
-                         Nanos last) const;
+  Status ForEachOfJoined(ReadTally& tally, const OnBlock& f, Nanos first, Nanos last) const;
   // Calls `f` for every reduced row of the blocks that reach into the time, in the order of time,
   // each tick of a group once: where parts of two writers overlap, the row of more nodes. `row` is
   // an index into `block`.
@@ -118,8 +122,7 @@ class ProfileReader {
                                               size_t row)>& f) const;
   // Calls `f` for every good block in the order of keys that has rows of that time, those of one
   // scope or all. Others are not looked at, unless all times are asked for.
-  Status ForEach(std::optional<SeriesScope> scope, ReadTally& tally,
-                 const std::function<void(const Stored&)>& f,
+  Status ForEach(std::optional<SeriesScope> scope, ReadTally& tally, const OnBlock& f,
                  Nanos first = std::numeric_limits<Nanos>::min(),
                  Nanos last = std::numeric_limits<Nanos>::max()) const;
 

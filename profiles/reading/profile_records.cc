@@ -44,13 +44,14 @@ Status ProfileReader::ForEachRecord(const std::function<Status(const FileRecord&
   SONDE_RETURN_IF_ERROR(status);
   std::set<uint64_t> schemas;
   SONDE_RETURN_IF_ERROR(ForEach(std::nullopt, tally, [&](const Stored& stored) {
-    if (stored.joined != nullptr) return;  // their records have gone as others
-    if (status.ok() && schemas.insert(stored.info.schema_id).second) {
+    if (stored.joined != nullptr) return true;  // their records have gone as others
+    if (schemas.insert(stored.info.schema_id).second) {
       status = f({FileRecordKind::kSchema, "", {}, stored.schema->encoded()});
     }
     if (status.ok()) {
       status = f({FileRecordKind::kBlock, "", stored.key, std::string(stored.bytes)});
     }
+    return status.ok();
   }));
   return status.ok() ? tally.unsupported : status;
 }

@@ -60,8 +60,9 @@ Result<std::vector<ProfileReader::Place>> ProfileReader::Places(SeriesScope scop
   SONDE_RETURN_IF_ERROR(ForEach(
       scope, tally,
       [&](const Stored& stored) {
-        if (stored.info.last < start || stored.info.first > end) return;
-        blocks.push_back({stored.key, stored.info, stored.schema, PlaceOf(stored)});
+        const bool within = stored.info.last >= start && stored.info.first <= end;
+        if (within) blocks.push_back({stored.key, stored.info, stored.schema, PlaceOf(stored)});
+        return true;
       },
       start, end));
   // Stream by stream, in the order of time.

@@ -69,10 +69,6 @@ class SeriesCollector {
   std::map<size_t, std::vector<Point>> past_;  // by data_
 };
 
-Series Shown(const Series& series, const BlockKey& key, const JobDescription& job) {
-  return ShownSeries(series, key.node, key.group, job);
-}
-
 // Blocks with equal values of these have the same series: node, its first rank, schema.
 using NodesSchema = std::tuple<uint32_t, uint32_t, uint64_t>;
 NodesSchema SchemaOf(const BlockKey& key, uint64_t schema_id) {
@@ -154,6 +150,71 @@ Result<Block> DecodeSome(std::string_view bytes, size_t columns, const Targets::
   return DecodeColumns(bytes, is_wanted);
 }
 
+// Lists the series of one stream after the other, each once.
+class SeriesList {
+ public:
+  // All of these outlive it.
+  SeriesList(const JobDescription& job, const SeriesWanted& wanted, size_t limit)
+      : job_(job), wanted_(wanted), limit_(limit) {}
+
+  // False: these are enough.
+  bool Add(const StoredShape& shape) {
+    const Schema::Ptr& schema = shape.schema;
+    const auto [candidates, is_new_schema] = candidates_.try_emplace(schema->id());
+    if (is_new_schema) candidates->second = CandidatesOf(schema, shape.node == kReducedNode);
+    if (candidates->second.empty()) return true;
+    const Met met{shape.node, std::string(shape.group), schema->id()};
+    // Series may be in several schemas of a host, whose daemon may also have been started anew.
+    std::vector<Met>& earlier =
+        met_[shape.node == kReducedNode ? "" : HostOfNode(job_, shape.node)];
+    std::set<std::string> known;
+    for (const Met& one : earlier) {
+      ForEach(one, [&](const Series& series) {
+        known.insert(SeriesName(series.metric.name, series.tags));
+        return true;
+      });
+    }
+    ForEach(met, [&](Series series) {
+      if (known.contains(SeriesName(series.metric.name, series.tags))) return true;
+      all_.push_back(std::move(series));
+      return all_.size() < limit_;
+    });
+    earlier.push_back(met);
+    return all_.size() < limit_;
+  }
+  std::vector<Series> Take() { return std::move(all_); }
+
+ private:
+  struct Met {
+    uint32_t node;
+    std::string group;
+    uint64_t schema_id;
+  };
+  std::vector<Series> CandidatesOf(const Schema::Ptr& schema, bool reduced) const {
+    std::vector<Series> candidates;
+    for (const Series& series : schema->series()) {
+      if (!reduced && IsExtreme(series)) continue;
+      if (!wanted_.metric || wanted_.metric(series.metric)) candidates.push_back(series);
+    }
+    return candidates;
+  }
+  template <typename F>
+  void ForEach(const Met& met, F f) const {
+    for (const Series& candidate : candidates_.at(met.schema_id)) {
+      Series shown = ShownSeries(candidate, met.node, met.group, job_);
+      if (wanted_.series && !wanted_.series(shown)) continue;
+      if (!f(std::move(shown))) return;
+    }
+  }
+
+  const JobDescription& job_;
+  const SeriesWanted& wanted_;
+  const size_t limit_;
+  std::map<uint64_t, std::vector<Series>> candidates_;     // by schema
+  std::unordered_map<std::string, std::vector<Met>> met_;  // by host
+  std::vector<Series> all_;
+};
+
 }  // namespace
 
 Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const SeriesWanted& wanted,
@@ -189,19 +250,23 @@ Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const Ser
       scope, tally,
       [&](const Stored& stored) {
         if (earlier == Earlier::kCounted && stored.info.first < start) remember(stored);
-        if (stored.info.last < start || stored.info.first > end) return;
+        if (stored.info.last < start || stored.info.first > end) return true;
         const Targets::Columns& wanted_columns = targets_of(stored);
-        if (wanted_columns.empty()) return;
+        if (wanted_columns.empty()) return true;
         const auto block = stored.joined != nullptr
                                ? stored.joined->Columns(stored.entry, wanted_columns)
                                : DecodeSome(stored.bytes, stored.schema->size(), wanted_columns);
-        if (!block.ok()) return Found("some of the blocks", block.status());
+        if (!block.ok()) {
+          Found("some of the blocks", block.status());
+          return true;
+        }
         const bool past = IsPastGroup(stored.key.group);
         for (size_t taken = 0; taken < wanted_columns.size(); ++taken) {
           for (size_t row = 0; row < block->times.size(); ++row) {
             collector.Add(wanted_columns[taken].second, *block, taken, row, start, end, past);
           }
         }
+        return true;
       },
       from, end));
   if (!tally.unsupported.ok()) return tally.unsupported;
@@ -215,23 +280,26 @@ Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const Ser
   return collector.Take();
 }
 
-Result<std::vector<Series>> ProfileReader::AllSeries(SeriesScope scope) const {
+Status ProfileReader::ReadShapes(SeriesScope scope, const OnStoredShape& f) const {
+  std::set<std::tuple<uint32_t, std::string, uint64_t>> met;
+  ReadTally tally;
+  return ForEach(scope, tally, [&](const Stored& stored) {
+    const BlockKey& key = stored.key;
+    if (!met.emplace(key.node, key.group, stored.info.schema_id).second) return true;
+    return f({key.node, key.group, stored.schema, stored.info.first});
+  });
+}
+
+Result<std::vector<Series>> ProfileReader::AllSeries(SeriesScope scope, const SeriesWanted& wanted,
+                                                     size_t limit) const {
   const auto job = Described();
   if (!job.ok()) return job.status();
-  const SeriesWanted all_of_them;
-  SeriesCollector collector(all_of_them);
-  std::set<NodesSchema> seen;
-  ReadTally tally;
-  SONDE_RETURN_IF_ERROR(ForEach(scope, tally, [&](const Stored& stored) {
-    if (!seen.insert(SchemaOf(stored.key, stored.info.schema_id)).second) return;
-    for (const Series& series : stored.schema->series()) {
-      if (stored.key.node != kReducedNode && IsExtreme(series)) continue;
-      collector.Find(Shown(series, stored.key, *job));
-    }
-  }));
-  std::vector<Series> all;
-  for (SeriesData& data : collector.Take()) all.push_back(std::move(data.series));
-  return all;
+  SeriesList list(*job, wanted, limit);
+  if (limit > 0) {
+    SONDE_RETURN_IF_ERROR(
+        ReadShapes(scope, [&](const StoredShape& shape) { return list.Add(shape); }));
+  }
+  return list.Take();
 }
 
 }  // namespace sonde

@@ -31,6 +31,15 @@ struct StoredRow {
   Nanos time() const { return block.times[row]; }
 };
 using OnStoredRow = std::function<Status(const StoredRow&)>;
+// Which series the rows of a stream have. Valid within the call that receives it.
+struct StoredShape {
+  uint32_t node;
+  std::string_view group;
+  const Schema::Ptr& schema;
+  Nanos first;  // of the block that was found first
+};
+// False: these are enough.
+using OnStoredShape = std::function<bool(const StoredShape&)>;
 struct RowsWanted {
   Nanos start = 0;
   Nanos end = INT64_MAX;

@@ -66,16 +66,16 @@ Result<std::string> JoinedRecord::Bytes(size_t entry) {
 }
 
 Status ForEachJoined(leveldb::DB& db, std::string_view profile,
-                     const std::function<Status(JoinedRecord& record)>& f,
+                     const std::function<bool(JoinedRecord& record)>& f,
                      const std::function<void(const Status&)>& bad) {
   const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedScan()));
   const std::string prefix = keys::Joined(profile);
   for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix); it->Next()) {
     auto record = JoinedRecord::Read(it->key().ToString(), it->value().ToString());
-    if (record.ok()) {
-      SONDE_RETURN_IF_ERROR(f(*record));
-    } else {
+    if (!record.ok()) {
       bad(record.status());
+    } else if (!f(*record)) {
+      break;
     }
   }
   const Status status = FromLevelDb(it->status(), "read joined blocks");

@@ -57,9 +57,10 @@ class JoinedRecord {
   std::vector<bool> wanted_;   // these
 };
 
-// Calls `f` for each of a profile's, until it fails; `bad` hears of each that is damaged.
+// Calls `f` for each of a profile's, until it says that these are enough (false); `bad` hears of
+// each that is damaged.
 Status ForEachJoined(leveldb::DB& db, std::string_view profile,
-                     const std::function<Status(JoinedRecord& record)>& f,
+                     const std::function<bool(JoinedRecord& record)>& f,
                      const std::function<void(const Status&)>& bad);
 
 // A place of one block among others: the record's key, and which block of it.
