@@ -5,13 +5,25 @@
 
 namespace sonde {
 
+void CountedBefore::Take(uint32_t node, size_t series, std::span<const Nanos> times,
+                         std::span<const double> values) {
+  for (size_t row = 0; row < times.size(); ++row) {
+    const Point point{times[row], values[row]};
+    if (point.time >= time_ || std::isnan(point.value)) continue;
+    Point& last = lasts_.try_emplace({series, node}, point).first->second;
+    if (point.time > last.time) last = point;
+    Point& first = firsts_.try_emplace({series, node}, point).first->second;
+    if (point.time < first.time) first = point;
+  }
+}
+
 void CountedBefore::Look(const Read& read, const std::function<bool(const SeriesOfNode&)>& wanted,
                          const std::function<bool(const BlockInfo&, Nanos)>& may_have,
                          const std::function<bool(Nanos, Nanos)>& ahead, Found& found) const {
   for (const Place& place : places_) {
-    Columns columns = place.columns;
+    Columns columns = *place.columns;
     std::erase_if(columns, [&](const auto& column) {
-      const SeriesOfNode of{column.second, place.node};
+      const SeriesOfNode of{column.second, place.key.node};
       const auto at = found.find(of);
       return !wanted(of) || (at != found.end() && !may_have(place.info, at->second.time));
     });
@@ -22,7 +34,7 @@ void CountedBefore::Look(const Read& read, const std::function<bool(const Series
       for (size_t row = 0; row < block->times.size(); ++row) {
         const Point point{block->times[row], block->Column(c)[row]};
         if (point.time >= time_ || std::isnan(point.value)) continue;
-        const auto [at, is_new] = found.try_emplace({columns[c].second, place.node}, point);
+        const auto [at, is_new] = found.try_emplace({columns[c].second, place.key.node}, point);
         if (!is_new && ahead(point.time, at->second.time)) at->second = point;
       }
     }
@@ -30,7 +42,7 @@ void CountedBefore::Look(const Read& read, const std::function<bool(const Series
 }
 
 std::map<size_t, std::vector<Point>> CountedBefore::Find(const Read& read) {
-  Found lasts;
+  Found lasts = std::move(lasts_);
   std::stable_sort(places_.begin(), places_.end(),
                    [](const Place& a, const Place& b) { return a.info.last > b.info.last; });
   Look(
@@ -40,6 +52,9 @@ std::map<size_t, std::vector<Point>> CountedBefore::Find(const Read& read) {
   std::map<size_t, size_t> daemons;
   for (const auto& [of, last] : lasts) ++daemons[of.first];
   Found firsts;
+  for (const auto& [of, first] : firsts_) {
+    if (daemons[of.first] > 1) firsts.emplace(of, first);
+  }
   std::stable_sort(places_.begin(), places_.end(),
                    [](const Place& a, const Place& b) { return a.info.first < b.info.first; });
   Look(

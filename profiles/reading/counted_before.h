@@ -11,11 +11,12 @@
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <string>
+#include <span>
 #include <utility>
 #include <vector>
 
 #include "core/status.h"
+#include "profiles/model/block_key.h"
 #include "series/block/block.h"
 #include "series/store/store.h"
 
@@ -27,16 +28,19 @@ class CountedBefore {
   using Columns = std::vector<std::pair<size_t, size_t>>;
   // A block that begins before the time.
   struct Place {
-    uint32_t node = 0;
+    BlockKey key;
     BlockInfo info;
-    std::string at;   // the position that `Read` takes
-    Columns columns;  // columns of the wanted counters
+    const Columns* columns = nullptr;  // columns of the wanted counters; they outlive this object
   };
   // Gives those columns of the block, in that order.
   using Read = std::function<Result<Block>(const Place& place, const Columns& columns)>;
 
   explicit CountedBefore(Nanos time) : time_(time) {}
+  // A block that is read only if it is needed.
   void Add(Place place) { places_.push_back(std::move(place)); }
+  // A counter's values in a block that was read.
+  void Take(uint32_t node, size_t series, std::span<const Nanos> times,
+            std::span<const double> values);
   // By the index of the series. Blocks that cannot be read are passed over.
   std::map<size_t, std::vector<Point>> Find(const Read& read);
 
@@ -51,6 +55,7 @@ class CountedBefore {
 
   const Nanos time_;
   std::vector<Place> places_;
+  Found lasts_, firsts_;  // of the blocks that were read
 };
 
 }  // namespace sonde

@@ -1,6 +1,7 @@
 // The series of a profile, each with its points or by itself.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <set>
@@ -8,6 +9,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include "profiles/disk/leveldb_env.h"
+#include "profiles/disk/leveldb_read.h"
 #include "profiles/model/shown_series.h"
 #include "profiles/reading/counted_before.h"
 #include "profiles/reading/profile_reader.h"
@@ -75,24 +78,33 @@ NodesSchema SchemaOf(const BlockKey& key, uint64_t schema_id) {
   return {key.node, FirstRankOf(key.group), schema_id};
 }
 
-// Finds the wanted columns of blocks, each with the index of its series.
+// Finds the wanted columns of blocks.
 class Targets {
  public:
+  // In ascending order, each with the index of its series.
   using Columns = CountedBefore::Columns;
+  struct Wanted {
+    Columns all;
+    Columns counters;  // of these
+  };
   // All of these outlive it.
   Targets(const JobDescription& job, const SeriesWanted& wanted, Thinned thinned,
           SeriesCollector& collector)
       : job_(job), wanted_(wanted), thinned_(thinned), collector_(collector) {}
 
-  // In ascending order. They are the same for all blocks of a node that have this schema.
-  const Columns& Of(const BlockKey& key, const Schema& schema) {
-    static const Columns kNone;
+  // The same for all blocks of a node that have this schema; it stays where it is.
+  const Wanted& Of(const BlockKey& key, const Schema& schema) {
+    static const Wanted kNone;
     const auto [candidates, is_new_schema] = candidates_.try_emplace(schema.id());
     if (is_new_schema) candidates->second = CandidatesOf(schema, key.node == kReducedNode);
     if (candidates->second.empty()) return kNone;
     const auto [found, is_new] = columns_.try_emplace(SchemaOf(key, schema.id()));
-    if (is_new) found->second = Find(key, candidates->second);
-    return found->second;
+    if (!is_new) return found->second;
+    Wanted& wanted = found->second;
+    wanted.all = Find(key, candidates->second);
+    std::copy_if(wanted.all.begin(), wanted.all.end(), std::back_inserter(wanted.counters),
+                 [&](const auto& column) { return collector_.Counts(column.second); });
+    return wanted;
   }
 
  private:
@@ -139,7 +151,7 @@ class Targets {
   const Thinned thinned_;
   SeriesCollector& collector_;
   std::map<uint64_t, std::vector<Candidate>> candidates_;  // by schema
-  std::map<NodesSchema, Columns> columns_;
+  std::map<NodesSchema, Wanted> columns_;
 };
 
 // Those columns, each with the index of its series. If few of many series are wanted, the others
@@ -224,14 +236,11 @@ Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const Ser
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
   Targets targets(*job, wanted, thinned, collector);
-  const auto targets_of = [&](const Stored& stored) -> const Targets::Columns& {
-    return targets.Of(stored.key, *stored.schema);
-  };
   ReadTally tally;
   if (scope == SeriesScope::kReduced) {
     SONDE_RETURN_IF_ERROR(ForEachReducedRow(
         start, end, tally, [&](const Stored& stored, const Block& block, size_t row) {
-          for (const auto [column, target] : targets_of(stored)) {
+          for (const auto [column, target] : targets.Of(stored.key, *stored.schema).all) {
             collector.Add(target, block, column, row, start, end);
           }
         }));
@@ -240,30 +249,34 @@ Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const Ser
   }
   CountedBefore before(start);
   const Nanos from = earlier == Earlier::kCounted ? 0 : start;
-  const auto remember = [&](const Stored& stored) {
-    Targets::Columns columns = targets_of(stored);
-    std::erase_if(columns, [&](const auto& column) { return !collector.Counts(column.second); });
-    if (columns.empty()) return;
-    before.Add({stored.key.node, stored.info, PlaceOf(stored), std::move(columns)});
-  };
   SONDE_RETURN_IF_ERROR(ForEach(
       scope, tally,
       [&](const Stored& stored) {
-        if (earlier == Earlier::kCounted && stored.info.first < start) remember(stored);
-        if (stored.info.last < start || stored.info.first > end) return true;
-        const Targets::Columns& wanted_columns = targets_of(stored);
-        if (wanted_columns.empty()) return true;
+        const Targets::Wanted& columns = targets.Of(stored.key, *stored.schema);
+        const bool counts =
+            earlier == Earlier::kCounted && stored.info.first < start && !columns.counters.empty();
+        const bool within = stored.info.last >= start && stored.info.first <= end;
+        if (columns.all.empty() || (!counts && !within)) return true;
+        // A record of joined blocks is at hand only now.
+        if (!within && stored.joined == nullptr) {
+          before.Add({stored.key, stored.info, &columns.counters});
+          return true;
+        }
         const auto block = stored.joined != nullptr
-                               ? stored.joined->Columns(stored.entry, wanted_columns)
-                               : DecodeSome(stored.bytes, stored.schema->size(), wanted_columns);
+                               ? stored.joined->Columns(stored.entry, columns.all)
+                               : DecodeSome(stored.bytes, stored.schema->size(), columns.all);
         if (!block.ok()) {
           Found("some of the blocks", block.status());
           return true;
         }
         const bool past = IsPastGroup(stored.key.group);
-        for (size_t taken = 0; taken < wanted_columns.size(); ++taken) {
-          for (size_t row = 0; row < block->times.size(); ++row) {
-            collector.Add(wanted_columns[taken].second, *block, taken, row, start, end, past);
+        for (size_t taken = 0; taken < columns.all.size(); ++taken) {
+          const size_t series = columns.all[taken].second;
+          if (counts && collector.Counts(series)) {
+            before.Take(stored.key.node, series, block->times, block->Column(taken));
+          }
+          for (size_t row = 0; within && row < block->times.size(); ++row) {
+            collector.Add(series, *block, taken, row, start, end, past);
           }
         }
         return true;
@@ -272,9 +285,10 @@ Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const Ser
   if (!tally.unsupported.ok()) return tally.unsupported;
   const auto counted = before.Find(
       [&](const CountedBefore::Place& place, const Targets::Columns& columns) -> Result<Block> {
-        const auto bytes = ReadAt(place.at);
-        if (!bytes.ok()) return bytes.status();
-        return DecodeSome(*bytes, place.info.columns, columns);
+        std::string bytes;
+        const leveldb::Status read = db_.Get(CheckedRead(), keys::Block(key_, place.key), &bytes);
+        if (!read.ok()) return FromLevelDb(read, "read a block");
+        return DecodeSome(bytes, place.info.columns, columns);
       });
   for (const auto& [series, points] : counted) collector.AddEarlier(series, points);
   return collector.Take();
