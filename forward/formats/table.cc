@@ -91,7 +91,7 @@ class Table {
     return {row.node, std::string(row.group), row.schema->id()};
   }
   Status FindColumns();
-  void AddColumns(const StoredRow& row);
+  void AddColumns(uint32_t node, const std::string& group, const Schema& schema);
   Status AddRow(const StoredRow& row);
   double* RowAt(Nanos time);
   Status Flush(Nanos until);
@@ -119,9 +119,9 @@ class Table {
   Written written_;
 };
 
-void Table::AddColumns(const StoredRow& row) {
-  Places& places = places_[ShapeOf(row)];
-  for (auto& column : ColumnsOf(entry_.job, row.node, row.group, *row.schema, to_)) {
+void Table::AddColumns(uint32_t node, const std::string& group, const Schema& schema) {
+  Places& places = places_[{node, group, schema.id()}];
+  for (auto& column : ColumnsOf(entry_.job, node, group, schema, to_)) {
     places.push_back(kNowhere);
     if (!column) continue;
     const std::string name =
@@ -132,17 +132,24 @@ void Table::AddColumns(const StoredRow& row) {
   }
 }
 
-// One row of each schema of each stream.
+// Node by node, whatever the order of the rows.
 Status Table::FindColumns() {
-  RowsWanted wanted;
-  std::map<std::tuple<uint32_t, std::string, uint64_t>, bool> seen;
-  wanted.stream = [&](uint32_t node, const std::string& group, const BlockInfo& info) {
-    return seen.try_emplace({node, group, info.schema_id}, true).second;
+  struct Found {
+    uint32_t node;
+    std::string group;
+    Nanos first;
+    Schema::Ptr schema;
   };
-  return archive_.ReadRows(entry_.key, to_.scope, wanted, [&](const StoredRow& row) {
-    if (!places_.contains(ShapeOf(row))) AddColumns(row);
-    return Status();
+  std::vector<Found> all;
+  SONDE_RETURN_IF_ERROR(archive_.ReadShapes(entry_.key, to_.scope, [&](const StoredShape& shape) {
+    all.push_back({shape.node, std::string(shape.group), shape.first, shape.schema});
+    return true;
+  }));
+  std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
+    return std::tie(a.node, a.group, a.first) < std::tie(b.node, b.group, b.first);
   });
+  for (const Found& one : all) AddColumns(one.node, one.group, *one.schema);
+  return {};
 }
 
 double* Table::RowAt(Nanos time) {
@@ -155,7 +162,9 @@ Status Table::AddRow(const StoredRow& row) {
   const bool reduced = row.node == kReducedNode;
   if (reduced) numbers_.Add(row, row_numbers_);
   if (row.time() < to_.since) return {};
-  const Places& places = places_.at(ShapeOf(row));
+  const auto found = places_.find(ShapeOf(row));
+  if (found == places_.end()) return {};  // it came after the columns were told
+  const Places& places = found->second;
   double* into = nullptr;
   for (size_t i = 0; i < places.size(); ++i) {
     if (places[i] == kNowhere) continue;

@@ -103,8 +103,10 @@ class Archive {
                                        const SeriesWanted& wanted, Nanos start, Nanos end,
                                        Thinned thinned = Thinned::kMean,
                                        Earlier earlier = Earlier::kNone) const;
-  // Every stored row of [start, end]: the rows of a stream in the order of time, each time once. A
-  // failure of `f` ends the reading. Holds one block in memory.
+  // Every stored row of [start, end]: the rows of a stream in the order of time, each time once,
+  // and within a window those of a host's first daemon before those of the next. Else the streams
+  // come in the order in which they are read fast, which is always the same. A failure of `f` ends
+  // the reading. Holds where all blocks are, and some of them decoded.
   Status ReadRows(const std::string& key, SeriesScope scope, const RowsWanted& wanted,
                   const OnStoredRow& f) const;
   // Every record of a finished profile in db/, in the order of a profile's file

@@ -61,8 +61,9 @@ Profile ProfileReader::Assemble(const JobDescription& job, ReadTally* tally_out)
   ReadTally rows;
   if (status.ok()) {
     status = ForEachReducedRow(0, std::numeric_limits<Nanos>::max(), rows,
-                               [&](const Stored& stored, const Block& block, size_t row) {
-                                 assembly.AddRow(stored.key.group, stored.schema, block, row);
+                               [&](const Place& place, const Block& block, size_t row) {
+                                 assembly.AddRow(place.key.group, place.schema, block, row);
+                                 return Status();
                                });
   }
   if (!status.ok() && tally.first_error.empty()) tally.first_error = status.message();

@@ -92,34 +92,40 @@ class ProfileReader {
     JoinedRecord* joined = nullptr;  // it is among these, and `bytes` are none; as valid
     size_t entry = 0;
   };
-  // Where ReadAt finds a block.
-  std::string PlaceOf(const Stored& stored) const;
-  Result<std::string> ReadAt(const std::string& at) const;
   // False: these are enough.
   using OnBlock = std::function<bool(const Stored&)>;
   // Calls `f` for the joined blocks that have rows of that time.
   Status ForEachOfJoined(ReadTally& tally, const OnBlock& f, Nanos first, Nanos last) const;
-  // Calls `f` for every reduced row of the blocks that reach into the time, in the order of time,
-  // each tick of a group once: where parts of two writers overlap, the row of more nodes. `row` is
-  // an index into `block`.
-  using OnRow = std::function<void(const Stored& stored, const Block& block, size_t row)>;
-  Status ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally, const OnRow& f) const;
-  // A block among others: where it is, and how long.
+  // Where a block is.
   struct Place {
+    static constexpr uint32_t kApart = UINT32_MAX;
     BlockKey key;
     BlockInfo info;
     Schema::Ptr schema;
-    std::string at;  // its key in the database
+    uint32_t record = kApart;  // of joined blocks, by Places::records; kApart: none, but its own
+    uint32_t entry = 0;        // of the record
   };
-  Result<std::vector<Place>> Places(SeriesScope scope, Nanos start, Nanos end,
-                                    ReadTally& tally) const;
-  // The rows of overlapping blocks of one stream, each time once; `f` may end it.
-  // The block at a place; `bytes`: as it is stored, where it is by itself. kCorrupt if it is
-  // damaged.
-  Result<Block> BlockAt(const Place& place, JoinedCache& joined, std::string& bytes) const;
-  Status MergeRows(std::span<const Place> blocks, JoinedCache& joined,
-                   const std::function<Status(const Place&, std::string_view bytes, const Block&,
-                                              size_t row)>& f) const;
+  struct Places {
+    std::vector<Place> blocks;         // stream by stream, in the order of time
+    std::vector<std::string> records;  // the keys of those that have joined blocks
+  };
+  Result<Places> FindPlaces(SeriesScope scope, Nanos start, Nanos end, ReadTally& tally) const;
+  // The blocks of one stream that overlap in time, and are read together.
+  using Unit = std::vector<const Place*>;
+  // In the order in which they are read. `daemons`: for each node, the how manieth one of its host
+  // it is; empty: each the first.
+  static std::vector<Unit> UnitsOf(const std::vector<const Place*>& blocks,
+                                   const std::vector<uint32_t>& daemons);
+  // kCorrupt if it is damaged.
+  Result<Block> BlockAt(const Place& place, const Places& places, JoinedCache& joined) const;
+  // Calls `f` for the rows of the unit in the order of time, each time once; `f` may end it. Where
+  // reduced rows of two writers overlap, it is the row of more nodes. `row` is an index into
+  // `block`.
+  using OnRow = std::function<Status(const Place& place, const Block& block, size_t row)>;
+  Status MergeRows(const Unit& unit, const Places& places, JoinedCache& joined,
+                   const OnRow& f) const;
+  // Of the reduced blocks that reach into the time.
+  Status ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally, const OnRow& f) const;
   // Calls `f` for every good block in the order of keys that has rows of that time, those of one
   // scope or all. Others are not looked at, unless all times are asked for.
   Status ForEach(std::optional<SeriesScope> scope, ReadTally& tally, const OnBlock& f,

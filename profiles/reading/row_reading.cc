@@ -3,7 +3,9 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <string_view>
 #include <tuple>
+#include <unordered_map>
 
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
@@ -11,22 +13,9 @@
 #include "profiles/records/joined_records.h"
 #include "profiles/records/keys.h"
 #include "series/store/past.h"
+#include "series/store/reduced.h"
 
 namespace sonde {
-
-std::string ProfileReader::PlaceOf(const Stored& stored) const {
-  return stored.joined != nullptr ? JoinedPlace(stored.joined->at(), stored.entry)
-                                  : keys::Block(key_, stored.key);
-}
-
-Result<std::string> ProfileReader::ReadAt(const std::string& at) const {
-  if (IsJoinedPlace(at)) return ReadJoinedPlace(db_, at);
-  std::string bytes;
-  const leveldb::Status read = db_.Get(CheckedRead(), at, &bytes);
-  if (!read.ok()) return FromLevelDb(read, "read a block");
-  return bytes;
-}
-
 namespace {
 
 // The number of nodes in a reduced row.
@@ -38,73 +27,128 @@ double NodesOf(const Schema& schema, const Block& block, size_t row) {
   return nodes;
 }
 
-// The blocks of one stream, from `begin` on, that overlap: they are read together. With one writer
-// each block is alone.
-template <typename P>
-size_t EndOfOverlap(const std::vector<P>& blocks, size_t begin) {
-  Nanos last = blocks[begin].info.last;
-  size_t end = begin + 1;
-  for (; end < blocks.size() && blocks[end].key.node == blocks[begin].key.node &&
-         blocks[end].key.group == blocks[begin].key.group && blocks[end].info.first <= last;
-       ++end) {
-    last = std::max(last, blocks[end].info.last);
-  }
-  return end;
+// For each node, the how manieth daemon of its host it is.
+std::vector<uint32_t> DaemonsOf(const JobDescription& job) {
+  std::unordered_map<std::string_view, uint32_t> of_host;
+  std::vector<uint32_t> daemons;
+  daemons.reserve(job.nodes.size());
+  for (const NodeInfo& node : job.nodes) daemons.push_back(of_host[node.host]++);
+  return daemons;
+}
+
+bool OfOneStream(const BlockKey& a, const BlockKey& b) {
+  return a.node == b.node && a.group == b.group;
 }
 
 }  // namespace
 
-Result<std::vector<ProfileReader::Place>> ProfileReader::Places(SeriesScope scope, Nanos start,
-                                                                Nanos end, ReadTally& tally) const {
-  std::vector<Place> blocks;
+Result<ProfileReader::Places> ProfileReader::FindPlaces(SeriesScope scope, Nanos start, Nanos end,
+                                                        ReadTally& tally) const {
+  Places places;
   SONDE_RETURN_IF_ERROR(ForEach(
       scope, tally,
       [&](const Stored& stored) {
-        const bool within = stored.info.last >= start && stored.info.first <= end;
-        if (within) blocks.push_back({stored.key, stored.info, stored.schema, PlaceOf(stored)});
+        if (stored.info.last < start || stored.info.first > end) return true;
+        Place& place = places.blocks.emplace_back();
+        place.key = stored.key;
+        place.info = stored.info;
+        place.schema = stored.schema;
+        if (stored.joined == nullptr) return true;
+        std::vector<std::string>& records = places.records;
+        if (records.empty() || records.back() != stored.joined->at()) {
+          records.push_back(stored.joined->at());
+        }
+        place.record = static_cast<uint32_t>(records.size() - 1);
+        place.entry = static_cast<uint32_t>(stored.entry);
         return true;
       },
       start, end));
-  // Stream by stream, in the order of time.
-  std::stable_sort(blocks.begin(), blocks.end(), [](const Place& a, const Place& b) {
+  std::stable_sort(places.blocks.begin(), places.blocks.end(), [](const Place& a, const Place& b) {
     return std::tie(a.key.node, a.key.group, a.info.first, a.key) <
            std::tie(b.key.node, b.key.group, b.info.first, b.key);
   });
-  return blocks;
+  return places;
 }
 
-Result<Block> ProfileReader::BlockAt(const Place& place, JoinedCache& joined,
-                                     std::string& bytes) const {
-  if (IsJoinedPlace(place.at)) return joined.Read(place.at);
-  auto read = ReadAt(place.at);
-  if (!read.ok()) return read.status();
-  bytes = *std::move(read);
+// Rows of a series follow one another in time, for some receivers take them in no other order:
+// those of a stream do, and those of a host whose daemon was started anew. Else what is read fast
+// goes first: stream by stream where blocks are by themselves, and record by record where they are
+// joined, for in a record are nodes from anywhere in the step, and to read it again for each of
+// them would take twenty times as long.
+std::vector<ProfileReader::Unit> ProfileReader::UnitsOf(const std::vector<const Place*>& blocks,
+                                                        const std::vector<uint32_t>& daemons) {
+  struct Turn {
+    uint32_t daemon;  // of the host
+    uint32_t phase;   // rises from one unit of a stream to the next; odd: of joined blocks
+    uint32_t record;
+    uint32_t entry;
+    size_t unit;
+    auto operator<=>(const Turn&) const = default;
+  };
+  std::vector<Unit> units;
+  std::vector<Turn> turns;
+  for (size_t begin = 0, end = 0; begin < blocks.size(); begin = end) {
+    const BlockKey& key = blocks[begin]->key;
+    // With one writer each block is alone.
+    Nanos last = blocks[begin]->info.last;
+    for (end = begin + 1; end < blocks.size() && OfOneStream(blocks[end]->key, key) &&
+                          blocks[end]->info.first <= last;
+         ++end) {
+      last = std::max(last, blocks[end]->info.last);
+    }
+    const bool goes_on = begin > 0 && OfOneStream(key, blocks[begin - 1]->key);
+    const uint32_t before = goes_on ? turns.back().phase : 0;
+    const Unit& unit = units.emplace_back(blocks.begin() + static_cast<ptrdiff_t>(begin),
+                                          blocks.begin() + static_cast<ptrdiff_t>(end));
+    Turn turn{key.node < daemons.size() ? daemons[key.node] : 0, 0, 0, 0, units.size() - 1};
+    const auto joined = std::ranges::find_if(
+        unit, [](const Place* place) { return place->record != Place::kApart; });
+    if (joined == unit.end()) {
+      turn.phase = (before + 1) / 2 * 2;
+    } else {
+      turn.phase = (before + 1) / 2 * 2 + 1;
+      turn.record = (*joined)->record;
+      turn.entry = (*joined)->entry;
+    }
+    turns.push_back(turn);
+  }
+  std::sort(turns.begin(), turns.end());
+  std::vector<Unit> in_turn;
+  in_turn.reserve(units.size());
+  for (const Turn& turn : turns) in_turn.push_back(std::move(units[turn.unit]));
+  return in_turn;
+}
+
+Result<Block> ProfileReader::BlockAt(const Place& place, const Places& places,
+                                     JoinedCache& joined) const {
+  if (place.record != Place::kApart) return joined.Read(places.records[place.record], place.entry);
+  std::string bytes;
+  const leveldb::Status read = db_.Get(CheckedRead(), keys::Block(key_, place.key), &bytes);
+  if (!read.ok()) return FromLevelDb(read, "read a block");
   auto block = DecodeBlock(bytes);
   if (!block.ok()) return Status(Code::kCorrupt, std::string(block.status().message()));
   return block;
 }
 
-Status ProfileReader::MergeRows(
-    std::span<const Place> blocks, JoinedCache& joined,
-    const std::function<Status(const Place&, std::string_view, const Block&, size_t)>& f) const {
+Status ProfileReader::MergeRows(const Unit& unit, const Places& places, JoinedCache& joined,
+                                const OnRow& f) const {
   struct Row {
     Nanos time;
     double nodes;
     size_t block;
     size_t row;
   };
-  std::vector<std::string> bytes;
   std::vector<Block> decoded;
   std::vector<Row> rows;
-  for (const Place& place : blocks) {
-    auto block = BlockAt(place, joined, bytes.emplace_back());
+  for (const Place* place : unit) {
+    auto block = BlockAt(*place, places, joined);
     if (!block.ok() && block.status().code() != Code::kCorrupt) return block.status();
-    const bool good = block.ok() && block->columns() == place.schema->size();
+    const bool good = block.ok() && block->columns() == place->schema->size();
     if (!block.ok()) Found("some of the blocks", block.status());
     decoded.push_back(good ? *std::move(block) : Block());
-    const bool compared = blocks.size() > 1 && place.key.node == kReducedNode;
+    const bool compared = unit.size() > 1 && place->key.node == kReducedNode;
     for (size_t r = 0; r < decoded.back().times.size(); ++r) {
-      const double nodes = compared ? NodesOf(*place.schema, decoded.back(), r) : 0;
+      const double nodes = compared ? NodesOf(*place->schema, decoded.back(), r) : 0;
       rows.push_back({decoded.back().times[r], nodes, decoded.size() - 1, r});
     }
   }
@@ -112,28 +156,23 @@ Status ProfileReader::MergeRows(
     return a.time != b.time ? a.time < b.time : a.nodes > b.nodes;
   });
   // Rows of the past that are of one time have values of different series.
-  const bool once = blocks.size() > 1 && !IsPastGroup(blocks.front().key.group);
+  const bool once = unit.size() > 1 && !IsPastGroup(unit.front()->key.group);
   for (size_t i = 0; i < rows.size(); ++i) {
     if (once && i > 0 && rows[i].time == rows[i - 1].time) continue;
-    const size_t b = rows[i].block;
-    SONDE_RETURN_IF_ERROR(f(blocks[b], bytes[b], decoded[b], rows[i].row));
+    SONDE_RETURN_IF_ERROR(f(*unit[rows[i].block], decoded[rows[i].block], rows[i].row));
   }
   return {};
 }
 
-Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end_time, ReadTally& tally,
+Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally,
                                         const OnRow& f) const {
-  const auto blocks = Places(SeriesScope::kReduced, start, end_time, tally);
-  if (!blocks.ok()) return blocks.status();
+  const auto places = FindPlaces(SeriesScope::kReduced, start, end, tally);
+  if (!places.ok()) return places.status();
+  std::vector<const Place*> blocks;
+  for (const Place& place : places->blocks) blocks.push_back(&place);
   JoinedCache joined(db_);
-  for (size_t begin = 0, end = 0; begin < blocks->size(); begin = end) {
-    end = EndOfOverlap(*blocks, begin);
-    SONDE_RETURN_IF_ERROR(
-        MergeRows(std::span(*blocks).subspan(begin, end - begin), joined,
-                  [&](const Place& place, std::string_view bytes, const Block& block, size_t row) {
-                    f({place.key, place.info, place.schema, bytes}, block, row);
-                    return Status();
-                  }));
+  for (const Unit& unit : UnitsOf(blocks, {})) {
+    SONDE_RETURN_IF_ERROR(MergeRows(unit, *places, joined, f));
   }
   return {};
 }
@@ -141,34 +180,40 @@ Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end_time, ReadTally& 
 Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
                                const OnStoredRow& f) const {
   ReadTally tally;
-  auto places = Places(scope, wanted.start, wanted.end, tally);
+  const auto places = FindPlaces(scope, wanted.start, wanted.end, tally);
   if (!places.ok()) return places.status();
-  if (wanted.stream) {
-    std::erase_if(*places, [&](const Place& place) {
-      return !wanted.stream(place.key.node, place.key.group, place.info);
-    });
+  std::vector<const Place*> left;
+  for (const Place& place : places->blocks) {
+    if (!wanted.stream || wanted.stream(place.key.node, place.key.group, place.info)) {
+      left.push_back(&place);
+    }
+  }
+  // Without joined blocks the nodes are in the order of their indexes, and so are a host's daemons.
+  std::vector<uint32_t> daemons;
+  if (!places->records.empty()) {
+    const auto job = Described();
+    if (!job.ok()) return job.status();
+    daemons = DaemonsOf(*job);
   }
   JoinedCache joined(db_);
   const Nanos window = std::max<Nanos>(wanted.window, 1);
-  for (Nanos from = wanted.start; !places->empty();) {
+  for (Nanos from = wanted.start; !left.empty();) {
     Nanos first = wanted.end;
-    for (const Place& place : *places) first = std::min(first, place.info.first);
+    for (const Place* place : left) first = std::min(first, place->info.first);
     from = std::max(from, first);
     const Nanos to = wanted.end - from < window ? wanted.end : from + window - 1;
-    std::vector<Place> now;
-    std::copy_if(places->begin(), places->end(), std::back_inserter(now),
-                 [&](const Place& place) { return place.info.first <= to; });
-    for (size_t begin = 0, end = 0; begin < now.size(); begin = end) {
-      end = EndOfOverlap(now, begin);
+    std::vector<const Place*> now;
+    std::copy_if(left.begin(), left.end(), std::back_inserter(now),
+                 [&](const Place* place) { return place->info.first <= to; });
+    for (const Unit& unit : UnitsOf(now, daemons)) {
       SONDE_RETURN_IF_ERROR(
-          MergeRows(std::span(now).subspan(begin, end - begin), joined,
-                    [&](const Place& place, std::string_view, const Block& block, size_t row) {
-                      if (block.times[row] < from || block.times[row] > to) return Status();
-                      return f({place.key.node, place.key.group, place.schema, block, row});
-                    }));
+          MergeRows(unit, *places, joined, [&](const Place& place, const Block& block, size_t row) {
+            if (block.times[row] < from || block.times[row] > to) return Status();
+            return f({place.key.node, place.key.group, place.schema, block, row});
+          }));
     }
     if (wanted.on_window) SONDE_RETURN_IF_ERROR(wanted.on_window(to));
-    std::erase_if(*places, [&](const Place& place) { return place.info.last <= to; });
+    std::erase_if(left, [&](const Place* place) { return place->info.last <= to; });
     if (to >= wanted.end) break;
     from = to + 1;
   }

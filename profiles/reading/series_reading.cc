@@ -239,10 +239,11 @@ Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const Ser
   ReadTally tally;
   if (scope == SeriesScope::kReduced) {
     SONDE_RETURN_IF_ERROR(ForEachReducedRow(
-        start, end, tally, [&](const Stored& stored, const Block& block, size_t row) {
-          for (const auto [column, target] : targets.Of(stored.key, *stored.schema).all) {
+        start, end, tally, [&](const Place& place, const Block& block, size_t row) {
+          for (const auto [column, target] : targets.Of(place.key, *place.schema).all) {
             collector.Add(target, block, column, row, start, end);
           }
+          return Status();
         }));
     if (!tally.unsupported.ok()) return tally.unsupported;
     return collector.Take();

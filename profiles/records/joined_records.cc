@@ -59,12 +59,6 @@ Result<Block> JoinedRecord::Rows(size_t entry) {
   return RowsOfEntry(joined_, *all_, entry);
 }
 
-Result<std::string> JoinedRecord::Bytes(size_t entry) {
-  SONDE_RETURN_IF_ERROR(Decode());
-  BlockEncoder encoder;
-  return BlockOfEntry(joined_, *all_, entry, encoder);
-}
-
 Status ForEachJoined(leveldb::DB& db, std::string_view profile,
                      const std::function<bool(JoinedRecord& record)>& f,
                      const std::function<void(const Status&)>& bad) {
@@ -84,53 +78,12 @@ Status ForEachJoined(leveldb::DB& db, std::string_view profile,
   return {};
 }
 
-std::string JoinedPlace(std::string_view at, size_t entry) {
-  std::string place(at);
-  ByteWriter(place).Fixed(static_cast<uint32_t>(entry));
-  return place;
-}
-
-bool IsJoinedPlace(std::string_view place) {
-  return !place.empty() && place[0] == keys::kJoinedKind;
-}
-
-namespace {
-
-struct RecordAndEntry {
-  std::string_view at;
-  uint32_t entry;
-};
-
-RecordAndEntry ParsePlace(std::string_view place) {
-  const size_t size = place.size() - sizeof(uint32_t);
-  return {place.substr(0, size), ByteReader(place.substr(size)).Fixed<uint32_t>()};
-}
-
-Result<JoinedRecord> ReadRecord(leveldb::DB& db, std::string_view at) {
-  std::string bytes;
-  const leveldb::Status read = db.Get(CheckedRead(), AsSlice(at), &bytes);
-  if (!read.ok()) return FromLevelDb(read, "read joined blocks");
-  return JoinedRecord::Read(std::string(at), std::move(bytes));
-}
-
-Status CheckEntry(const JoinedRecord& record, uint32_t entry) {
-  if (entry < record.entries().size()) return {};
-  return {Code::kCorrupt, "joined blocks are fewer"};
-}
-
-}  // namespace
-
-Result<std::string> ReadJoinedPlace(leveldb::DB& db, std::string_view place) {
-  const auto [at, entry] = ParsePlace(place);
-  auto record = ReadRecord(db, at);
-  if (!record.ok()) return record.status();
-  SONDE_RETURN_IF_ERROR(CheckEntry(*record, entry));
-  return record->Bytes(entry);
-}
-
 Result<JoinedRecord*> JoinedCache::Find(std::string_view at) {
   if (const auto found = records_.find(at); found != records_.end()) return &found->second;
-  auto record = ReadRecord(db_, at);
+  std::string bytes;
+  const leveldb::Status read = db_.Get(CheckedRead(), AsSlice(at), &bytes);
+  if (!read.ok()) return FromLevelDb(read, "read joined blocks");
+  auto record = JoinedRecord::Read(std::string(at), std::move(bytes));
   if (!record.ok()) return record.status();
   ++decoded_;
   bytes_ += record->decoded_size();
@@ -144,11 +97,12 @@ Result<JoinedRecord*> JoinedCache::Find(std::string_view at) {
   return &records_.emplace(at, *std::move(record)).first->second;
 }
 
-Result<Block> JoinedCache::Read(std::string_view place) {
-  const auto [at, entry] = ParsePlace(place);
+Result<Block> JoinedCache::Read(std::string_view at, size_t entry) {
   const auto record = Find(at);
   if (!record.ok()) return record.status();
-  SONDE_RETURN_IF_ERROR(CheckEntry(**record, entry));
+  if (entry >= (*record)->entries().size()) {
+    return Status(Code::kCorrupt, "joined blocks are fewer");
+  }
   return (*record)->Rows(entry);
 }
 

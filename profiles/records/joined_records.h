@@ -42,8 +42,6 @@ class JoinedRecord {
   Result<Block> Rows(size_t entry);
   // What Rows keeps of the record, bytes.
   size_t decoded_size() const { return joined_.info.rows * joined_.info.columns * sizeof(double); }
-  // The entry as a block of its own.
-  Result<std::string> Bytes(size_t entry);
 
  private:
   JoinedRecord() = default;
@@ -63,21 +61,15 @@ Status ForEachJoined(leveldb::DB& db, std::string_view profile,
                      const std::function<bool(JoinedRecord& record)>& f,
                      const std::function<void(const Status&)>& bad);
 
-// A place of one block among others: the record's key, and which block of it.
-std::string JoinedPlace(std::string_view at, size_t entry);
-bool IsJoinedPlace(std::string_view place);
-// The block there, as one of its own.
-Result<std::string> ReadJoinedPlace(leveldb::DB& db, std::string_view place);
-
-// The records that were read last: who reads node by node comes to a record once for each node in
-// it. To decode it each time takes thirty times as long as to copy the node's rows.
+// The records that were read last: who asks for the entries of one record after the other reads and
+// decodes it once. To decode it each time takes thirty times as long as to copy a node's rows.
 class JoinedCache {
  public:
   static constexpr size_t kMostBytes = 64u << 20;  // of decoded values; one record in any case
 
   explicit JoinedCache(leveldb::DB& db) : db_(db) {}
-  // The block at a place (JoinedPlace), decoded.
-  Result<Block> Read(std::string_view place);
+  // That block of the record, decoded.
+  Result<Block> Read(std::string_view at, size_t entry);
   // How often a record was read and decoded.
   size_t decoded() const { return decoded_; }
 

@@ -202,6 +202,23 @@ TEST_F(ExporterTest, TheEndIsMarkedOnceForEachSeries) {
   EXPECT_EQ(receiver_.bodies.size(), 2u);
 }
 
+// The markers of the nodes' series come in batches, and there are none for other hosts.
+TEST_F(ExporterTest, TheEndIsMarkedForTheHostsAndMetricsThatWereSent) {
+  Start();
+  for (const uint32_t node : {0, 1}) ASSERT_TRUE(PutNodeBlock(*live_, node, 1, 0, 2).ok());
+  const std::string to = "prometheus+http://h scope=node node=n2 batch=1";
+  ASSERT_TRUE(Pass(to).ok());
+  receiver_.bodies.clear();
+  End();
+  ASSERT_TRUE(Pass(to).ok());
+  ASSERT_EQ(receiver_.bodies.size(), 2u) << "one for each series of n2";
+  for (const std::string& body : receiver_.bodies) {
+    EXPECT_THAT(body, HasSubstr(std::string("\x09\x02\x00\x00\x00\x00\x00", 7)));
+    EXPECT_THAT(body, HasSubstr("n2"));
+    EXPECT_THAT(body, testing::Not(HasSubstr("n1")));
+  }
+}
+
 TEST_F(ExporterTest, WithoutRoomForItsRecordNothingIsSent) {
   Start();
   ASSERT_TRUE(PutNodeBlock(*live_, 0, 1, 0, 2).ok());

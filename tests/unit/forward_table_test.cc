@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <boost/json.hpp>
 #include <cmath>
@@ -16,6 +17,7 @@
 #include "profiles/live/live_archive.h"
 #include "profiles/records/keys.h"
 #include "profiles_fixture.h"
+#include "stored_step.h"
 
 namespace sonde::forward {
 namespace {
@@ -103,6 +105,36 @@ TEST_F(TableTest, NodesStandSideBySideWhateverTheWindow) {
   EXPECT_EQ(lines[6], Time(6) + ",6,1000,12,2000");
   EXPECT_EQ(lines[15], Time(15) + ",,,30,2000");
   for (const size_t values : {1, 4, 12, 23}) EXPECT_EQ(Write("x.csv scope=node", values), whole);
+}
+
+// Whose blocks are read one record after the other, whichever nodes are in it.
+TEST(TableOfManyNodes, HasTheirColumnsInTheOrderOfTheNodes) {
+  const auto csv = [](bool joined) {
+    StoredStep step;
+    step.Put({0, 1, 0, 2});
+    std::vector<std::vector<NodeBlock>> records(3);
+    for (uint32_t node = 0; node < kManyNodes; ++node) {
+      const NodeBlock block{node, 2, 2, 3};
+      if (joined) {
+        records[(node * 7) % records.size()].push_back(block);
+      } else {
+        step.Put(block);
+      }
+    }
+    if (joined) std::ranges::for_each(records, [&](const auto& one) { step.PutJoined(one); });
+    const auto archive = step.Finish();
+    std::string text;
+    const auto sink = MakeCsv([&](std::string_view piece) {
+      text += piece;
+      return Status();
+    });
+    const Destination to = *ParseDestination("x.csv scope=node metrics=*_3_*");
+    EXPECT_TRUE(WriteTable(*archive, *archive->Entry(step.key()), to, *sink).ok());
+    return text;
+  };
+  const std::string apart = csv(false);
+  EXPECT_THAT(apart, StartsWith("time,node_thing_3_total/host=n1,node_thing_3_total/host=n2,"));
+  EXPECT_EQ(csv(true), apart);
 }
 
 TEST_F(TableTest, TheStepsNumbersAreThoseOfTheReport) {

@@ -56,14 +56,14 @@ TEST(JoinedCache, DecodesARecordOnceForAllItsNodes) {
   ASSERT_TRUE(db->Put({}, at, bytes).ok());
   JoinedCache cache(*db);
   for (uint32_t node = 0; node < kNodes; ++node) {
-    const auto block = cache.Read(JoinedPlace(at, node));
+    const auto block = cache.Read(at, node);
     ASSERT_TRUE(block.ok());
     EXPECT_EQ(block->times.at(0), kSecond + node);
     for (size_t c = 0; c < kColumns; ++c) EXPECT_EQ(block->Column(c)[0], ValueOf(node, c));
   }
   EXPECT_EQ(cache.decoded(), 1u);
-  EXPECT_FALSE(cache.Read(JoinedPlace(at, kNodes)).ok()) << "there is no such entry";
-  EXPECT_FALSE(cache.Read(JoinedPlace(at + "x", 0)).ok()) << "there is no such record";
+  EXPECT_FALSE(cache.Read(at, kNodes).ok()) << "there is no such entry";
+  EXPECT_FALSE(cache.Read(at + "x", 0).ok()) << "there is no such record";
 }
 
 TEST(JoinedRecord, GivesTheColumnsThatAreAskedForAlsoWhenTheyChange) {

@@ -12,11 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "profiles/archive/open_archive.h"
-#include "profiles/live/live_archive.h"
-#include "profiles/records/keys.h"
-#include "series/block/joined.h"
-#include "tests/unit/profiles_fixture.h"
+#include "tests/unit/stored_step.h"
 
 namespace sonde {
 namespace {
@@ -26,98 +22,11 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::SizeIs;
 
-constexpr uint32_t kNodes = 40;
-constexpr size_t kMetrics = 10;
 constexpr Nanos kForever = INT64_MAX;
-
-std::string MetricOf(size_t i) { return "node_thing_" + std::to_string(i) + "_total"; }
-
-std::vector<Series> Things(size_t first, size_t last) {
-  std::vector<Series> series;
-  for (size_t i = first; i < last; ++i) {
-    series.push_back(TestSeries(MetricOf(i), MetricType::kCounter));
-  }
-  return series;
-}
-
-JobDescription ManyNodes() {
-  JobDescription job = TestJob();
-  for (uint32_t i = 2; i < kNodes; ++i) {
-    job.nodes.push_back(job.nodes[0]);
-    job.nodes.back().host = "n" + std::to_string(i + 1);
-  }
-  return job;
-}
-
-// One node's rows of so many ticks; its counters are the tick times the node's number.
-struct NodeBlock {
-  uint32_t node = 0;
-  uint64_t sequence = 1;
-  int first = 0;
-  int rows = 1;
-};
-
-class StoredStep {
- public:
-  explicit StoredStep(JobDescription job = ManyNodes()) : job_(std::move(job)) {}
-
-  std::string Block(const NodeBlock& block) const {
-    std::vector<double> columns;
-    for (size_t i = 0; i < schema_->size(); ++i) {
-      for (int row = 1; row <= block.rows; ++row) {
-        columns.push_back((block.first + row) * (block.node + 1.0) + static_cast<double>(i));
-      }
-    }
-    return MakeBlock(*schema_, TestTimes(block.first, block.rows), columns);
-  }
-  void Put(const NodeBlock& block) {
-    ASSERT_TRUE(live_->PutBlock({block.node, "os", block.sequence}, *schema_, Block(block)).ok());
-  }
-  // One record of them. The schema must be stored.
-  void PutJoined(const std::vector<NodeBlock>& blocks) {
-    std::vector<std::string> bytes;
-    std::vector<JoinedEntry> entries;
-    for (const NodeBlock& block : blocks) {
-      bytes.push_back(Block(block));
-      JoinedEntry& entry = entries.emplace_back();
-      entry.node = block.node;
-      entry.group = "os";
-      entry.sequence = entry.first = block.sequence;
-    }
-    const std::vector<std::string_view> views(bytes.begin(), bytes.end());
-    BlockEncoder encoder;
-    const auto joined = JoinBlocks(std::move(entries), views, encoder);
-    ASSERT_TRUE(joined.ok());
-    LiveArchive::BlockWrite write;
-    write.schema_id = schema_->id();
-    write.block = *joined;
-    write.joined = true;
-    live_->ReplaceBlocks({&write, 1});
-    ASSERT_TRUE(write.status.ok()) << write.status.message();
-  }
-  void UseSeries(std::vector<Series> series) { schema_ = Schema::Make(std::move(series)); }
-  std::shared_ptr<const Archive> Finish() {
-    Profile profile;
-    profile.job = job_;
-    profile.job.state = EndState::kCompleted;
-    profile.job.end = kTestStart + 1000 * kSecond;
-    EXPECT_TRUE(live_->PutProfile(profile).ok());
-    EXPECT_TRUE(live_->Finish().ok());
-    return OpenArchive(root(), 0)->reader;
-  }
-  std::string key() const { return keys::ProfileKey(job_); }
-  std::string root() const { return dir_.path() + "/archive"; }
-
- private:
-  const TempDir dir_;
-  const JobDescription job_;
-  std::unique_ptr<LiveArchive> live_ = *LiveArchive::Create(root(), job_);
-  Schema::Ptr schema_ = Schema::Make(Things(0, kMetrics));
-};
 
 TEST(WantedSeries, OthersAreNotLookedAtNodeByNode) {
   StoredStep step;
-  for (uint32_t node = 0; node < kNodes; ++node) step.Put({node});
+  for (uint32_t node = 0; node < kManyNodes; ++node) step.Put({node});
   const auto archive = step.Finish();
   size_t metrics = 0;
   std::vector<std::string> looked_at;
@@ -135,14 +44,14 @@ TEST(WantedSeries, OthersAreNotLookedAtNodeByNode) {
   ASSERT_THAT(*read, SizeIs(1));
   EXPECT_EQ(read->at(0).series.metric.name, MetricOf(3));
   EXPECT_EQ(read->at(0).points.at(0).value, 7 + 3);
-  EXPECT_EQ(metrics, kMetrics) << "a metric is asked for once";
-  EXPECT_THAT(looked_at, SizeIs(kNodes));
+  EXPECT_EQ(metrics, kThings) << "a metric is asked for once";
+  EXPECT_THAT(looked_at, SizeIs(kManyNodes));
   EXPECT_THAT(looked_at, Each(MetricOf(3)));
 }
 
 TEST(WantedSeries, AListHasThemAloneAndStopsAtItsLimit) {
   StoredStep step;
-  for (uint32_t node = 0; node < kNodes; ++node) step.Put({node});
+  for (uint32_t node = 0; node < kManyNodes; ++node) step.Put({node});
   const auto archive = step.Finish();
   size_t looked_at = 0;
   const SeriesWanted wanted([](const Metric& metric) { return metric.name == MetricOf(3); },
@@ -151,13 +60,13 @@ TEST(WantedSeries, AListHasThemAloneAndStopsAtItsLimit) {
     looked_at = 0;
     return *archive->AllSeries(step.key(), SeriesScope::kNodes, wanted, limit);
   };
-  EXPECT_THAT(list(SIZE_MAX), SizeIs(kNodes));
+  EXPECT_THAT(list(SIZE_MAX), SizeIs(kManyNodes));
   const auto one = list(1);
   ASSERT_THAT(one, SizeIs(1));
   EXPECT_EQ(one[0].metric.name, MetricOf(3));
   EXPECT_EQ(looked_at, 1u);
   EXPECT_THAT(list(0), IsEmpty());
-  EXPECT_THAT(*archive->AllSeries(step.key(), SeriesScope::kNodes), SizeIs(kNodes * kMetrics));
+  EXPECT_THAT(*archive->AllSeries(step.key(), SeriesScope::kNodes), SizeIs(kManyNodes * kThings));
 }
 
 // The second daemon of n1 is another node of the description, and a device came meanwhile.
@@ -184,8 +93,8 @@ TEST(WantedSeries, AListHasEachOnceThoughAHostHasSeveralSchemas) {
 
 TEST(StoredShapes, ComeOnceEachUntilTheyAreEnough) {
   StoredStep step;
-  for (uint32_t node = 0; node < kNodes; ++node) step.Put({node, 1, 0, 5});
-  for (uint32_t node = 0; node < kNodes; node += 2)
+  for (uint32_t node = 0; node < kManyNodes; ++node) step.Put({node, 1, 0, 5});
+  for (uint32_t node = 0; node < kManyNodes; node += 2)
     step.PutJoined({{node, 2, 5}, {node + 1, 2, 5}});
   const auto archive = step.Finish();
   std::vector<uint32_t> nodes;
@@ -194,14 +103,14 @@ TEST(StoredShapes, ComeOnceEachUntilTheyAreEnough) {
     return archive->ReadShapes(step.key(), SeriesScope::kNodes, [&](const StoredShape& shape) {
       nodes.push_back(shape.node);
       EXPECT_EQ(shape.group, "os");
-      EXPECT_EQ(shape.schema->size(), kMetrics);
+      EXPECT_EQ(shape.schema->size(), kThings);
       EXPECT_EQ(shape.first, kTestStart + kSecond);
       return nodes.size() < most;
     });
   };
   EXPECT_TRUE(read(SIZE_MAX).ok());
-  EXPECT_THAT(nodes, SizeIs(kNodes));
-  EXPECT_THAT(std::set<uint32_t>(nodes.begin(), nodes.end()), SizeIs(kNodes));
+  EXPECT_THAT(nodes, SizeIs(kManyNodes));
+  EXPECT_THAT(std::set<uint32_t>(nodes.begin(), nodes.end()), SizeIs(kManyNodes));
   EXPECT_TRUE(read(3).ok());
   EXPECT_THAT(nodes, SizeIs(3));
 }
@@ -224,44 +133,130 @@ std::vector<std::string> Counted(const Archive& archive, const std::string& key,
   return lines;
 }
 
-// By chance: each node has some blocks, the second daemon of n1 among them, and some of the blocks
-// are joined, in records of nodes from anywhere.
-TEST(CountedBefore, IsTheSameOfJoinedBlocks) {
-  std::mt19937 random(7);
+// Blocks by chance: each node has some, the second daemon of n1 among them.
+struct ByChance {
+  ByChance() {
+    job.nodes.push_back(job.nodes[0]);
+    for (uint32_t node = 0; node < job.nodes.size(); ++node) {
+      int tick = node == kManyNodes ? 20 : 0;
+      for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
+        const int rows = 1 + static_cast<int>(random() % 4);
+        blocks.push_back({node, sequence, tick, rows});
+        tick += rows;
+        last = std::max(last, tick);
+      }
+    }
+  }
+  void PutApart(StoredStep& step) const {
+    for (const NodeBlock& block : blocks) step.Put(block);
+  }
+  // Most of them, in records of nodes from anywhere.
+  void PutJoined(StoredStep& step) {
+    std::vector<std::vector<NodeBlock>> records(5);
+    step.Put(blocks[0]);  // their schema
+    for (size_t i = 1; i < blocks.size(); ++i) {
+      const size_t record = random() % (records.size() + 1);
+      if (record == records.size()) {
+        step.Put(blocks[i]);
+      } else {
+        records[record].push_back(blocks[i]);
+      }
+    }
+    for (const auto& record : records) step.PutJoined(record);
+  }
+
+  std::mt19937 random{7};
   JobDescription job = ManyNodes();
-  job.nodes.push_back(job.nodes[0]);
   std::vector<NodeBlock> blocks;
-  std::vector<std::vector<NodeBlock>> records(5);
   int last = 0;
-  for (uint32_t node = 0; node < job.nodes.size(); ++node) {
-    int tick = node == kNodes ? 20 : 0;
-    for (uint64_t sequence = 1; sequence <= 3; ++sequence) {
-      const int rows = 1 + static_cast<int>(random() % 4);
-      blocks.push_back({node, sequence, tick, rows});
-      tick += rows;
-      last = std::max(last, tick);
-    }
-  }
-  StoredStep apart(job);
-  StoredStep joined(job);
-  joined.Put(blocks[0]);  // their schema
-  for (size_t i = 0; i < blocks.size(); ++i) {
-    apart.Put(blocks[i]);
-    const size_t record = random() % (records.size() + 1);
-    if (i == 0) continue;
-    if (record == records.size()) {
-      joined.Put(blocks[i]);
-    } else {
-      records[record].push_back(blocks[i]);
-    }
-  }
-  for (const auto& record : records) joined.PutJoined(record);
+};
+
+TEST(CountedBefore, IsTheSameOfJoinedBlocks) {
+  ByChance chance;
+  StoredStep apart(chance.job);
+  StoredStep joined(chance.job);
+  chance.PutApart(apart);
+  chance.PutJoined(joined);
   const auto of_apart = apart.Finish();
   const auto of_joined = joined.Finish();
-  for (int tick = 0; tick <= last + 1; ++tick) {
+  for (int tick = 0; tick <= chance.last + 1; ++tick) {
     const Nanos start = kTestStart + tick * kSecond;
     EXPECT_EQ(Counted(*of_joined, joined.key(), start), Counted(*of_apart, apart.key(), start))
         << "from tick " << tick;
+  }
+}
+
+struct ReadRow {
+  uint32_t node = 0;
+  int tick = 0;
+  double value = 0;
+  auto operator<=>(const ReadRow&) const = default;
+};
+std::vector<ReadRow> RowsOf(const Archive& archive, const std::string& key, Nanos window) {
+  std::vector<ReadRow> rows;
+  RowsWanted wanted;
+  wanted.window = window;
+  EXPECT_TRUE(archive
+                  .ReadRows(key, SeriesScope::kNodes, wanted,
+                            [&](const StoredRow& row) {
+                              rows.push_back({row.node,
+                                              static_cast<int>((row.time() - kTestStart) / kSecond),
+                                              row.block.Column(kThings - 1)[row.row]});
+                              return Status();
+                            })
+                  .ok());
+  return rows;
+}
+
+TEST(StoredRows, OfJoinedBlocksComeRecordByRecord) {
+  constexpr uint32_t kRecords = 4;
+  StoredStep step;
+  step.Put({0, 1, 0});
+  for (uint32_t record = 0; record < kRecords; ++record) {
+    std::vector<NodeBlock> blocks;
+    for (uint32_t node = record; node < kManyNodes; node += kRecords)
+      blocks.push_back({node, 2, 1});
+    step.PutJoined(blocks);
+  }
+  const auto archive = step.Finish();
+  const std::vector<ReadRow> rows = RowsOf(*archive, step.key(), kForever);
+  ASSERT_THAT(rows, SizeIs(1 + kManyNodes));
+  EXPECT_EQ(rows[0], (ReadRow{0, 1, 1 + 9}));
+  std::vector<uint32_t> records;
+  for (size_t i = 1; i < rows.size(); ++i) {
+    const uint32_t record = rows[i].node % kRecords;
+    if (records.empty() || records.back() != record) records.push_back(record);
+  }
+  EXPECT_THAT(records, SizeIs(kRecords)) << "each is read and decoded once";
+  EXPECT_EQ(RowsOf(*archive, step.key(), kForever), rows) << "the same order each time";
+}
+
+// Whatever their order otherwise.
+TEST(StoredRows, OfAHostComeInTheOrderOfTimeAndWindowByWindow) {
+  ByChance chance;
+  StoredStep apart(chance.job);
+  StoredStep joined(chance.job);
+  chance.PutApart(apart);
+  chance.PutJoined(joined);
+  const auto of_apart = apart.Finish();
+  const auto of_joined = joined.Finish();
+  for (const int ticks : {1, 3, 7, 1000}) {
+    std::vector<ReadRow> expected = RowsOf(*of_apart, apart.key(), ticks * kSecond);
+    std::vector<ReadRow> rows = RowsOf(*of_joined, joined.key(), ticks * kSecond);
+    std::map<std::string, int> reached;  // by host
+    for (const ReadRow& row : rows) {
+      int& before = reached.try_emplace(chance.job.nodes[row.node].host, -1).first->second;
+      EXPECT_LT(before, row.tick) << "node " << row.node << ", windows of " << ticks;
+      before = row.tick;
+    }
+    int window = 0;
+    for (const ReadRow& row : rows) {
+      EXPECT_GE((row.tick - 1) / ticks, window);
+      window = (row.tick - 1) / ticks;
+    }
+    std::sort(rows.begin(), rows.end());
+    std::sort(expected.begin(), expected.end());
+    EXPECT_EQ(rows, expected);
   }
 }
 
