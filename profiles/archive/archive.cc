@@ -87,19 +87,20 @@ std::vector<ProfileEntry> Unite(std::vector<ProfileEntry> db, const std::vector<
 }
 
 // The step is listed even if its description cannot be read.
-Result<ProfileEntry> EntryOfKey(leveldb::DB& from, std::string_view key, Damage& damage) {
+Result<ProfileEntry> EntryOfKey(leveldb::DB& from, std::string_view key, const SharedDb& db) {
   ProfileEntry entry;
   entry.key = key;
-  auto job = ProfileReader(from, entry.key, &damage).Described();
+  const auto job = ProfileReader(from, entry.key, &db.damage, &db.kept).Described();
   if (!job.ok()) {
     // The profile is still listed, with what its key tells and the reason why there is no more.
     auto known = keys::DescribeKey(key);
     if (!known) return Status(Code::kCorrupt, "list profiles: a key of the index is damaged");
     known->state = EndState::kLost;
     known->notes.emplace_back(job.status().message());
-    job = *std::move(known);
+    entry.job = *std::move(known);
+  } else {
+    entry.job = **job;
   }
-  entry.job = *std::move(job);
   return entry;
 }
 
@@ -143,7 +144,7 @@ Result<std::vector<ProfileEntry>> Archive::Indexed(
     const std::unique_ptr<leveldb::Iterator> it(db.NewIterator(CheckedRead()));
     for (it->Seek(prefix); it->Valid() && it->key().starts_with(prefix) && entries.size() < limit;
          it->Next()) {
-      auto entry = EntryOfKey(db, profile_of(View(it->key())), db_->damage);
+      auto entry = EntryOfKey(db, profile_of(View(it->key())), *db_);
       if (entry.ok()) entries.push_back(*std::move(entry));
     }
     status = FromLevelDb(it->status(), "list profiles in " + db_->paths.db());
@@ -154,7 +155,7 @@ Result<std::vector<ProfileEntry>> Archive::Indexed(
   }
   // Some of the index may be missing: the profiles themselves are looked at.
   for (const std::string& key : DescribedProfiles(db)) {
-    auto entry = EntryOfKey(db, key, db_->damage);
+    auto entry = EntryOfKey(db, key, *db_);
     if (entry.ok() && (!meant || meant(entry->job))) entries.push_back(*std::move(entry));
   }
   std::sort(entries.begin(), entries.end(), NewerFirst);
@@ -164,7 +165,7 @@ Result<std::vector<ProfileEntry>> Archive::Indexed(
 
 Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
   // live/ first: a step that moves meanwhile is then seen in both rather than in neither.
-  const auto live = ScanLive(db_->paths);
+  const auto live = ScanLive(db_->paths, {.kept = &db_->kept});
   if (!live.ok()) return live.status();
   auto entries = Indexed(std::string(keys::kByTime), keys::ProfileOfTimeIndex, limit);
   if (!entries.ok()) return entries;
@@ -174,7 +175,7 @@ Result<std::vector<ProfileEntry>> Archive::List(size_t limit) const {
 }
 
 Result<std::vector<ProfileEntry>> Archive::ListWithRunning(size_t limit) const {
-  const auto live = ScanLive(db_->paths);  // first, as in List
+  const auto live = ScanLive(db_->paths, {.kept = &db_->kept});  // first, as in List
   if (!live.ok()) return live.status();
   auto entries = Indexed(std::string(keys::kByTime), keys::ProfileOfTimeIndex, limit);
   if (!entries.ok()) return entries;
@@ -196,7 +197,7 @@ Result<SelectedPage> Archive::SelectPage(const Selection& selection, Nanos now) 
 }
 
 Result<SelectedPage> Archive::SelectSome(const Selection& selection, Nanos now, bool count) const {
-  const auto scanned = ScanLive(db_->paths);  // first, as in List
+  const auto scanned = ScanLive(db_->paths, {.kept = &db_->kept});  // first, as in List
   if (!scanned.ok()) return scanned.status();
   const auto refreshed = Refreshed();
   if (!refreshed.ok()) return refreshed.status();
@@ -256,7 +257,7 @@ Result<SelectedPage> Archive::SelectSome(const Selection& selection, Nanos now, 
 }
 
 Result<std::vector<ProfileEntry>> Archive::Find(const JobStep& id) const {
-  auto live = ScanLive(db_->paths);
+  auto live = ScanLive(db_->paths, {.kept = &db_->kept});
   if (!live.ok()) return live.status();
   std::erase_if(*live, [&](const LiveStep& step) { return !IsMeant(step.job, id); });
   auto entries = Indexed(keys::ByJobPrefix(id), keys::ProfileOfJobIndex, SIZE_MAX,
@@ -269,15 +270,15 @@ namespace {
 
 // What `f` reads of a step in live/.
 template <typename T>
-Result<T> ReadInLive(const LiveStep& step, const std::string& key, Damage& damage,
+Result<T> ReadInLive(const LiveStep& step, const SharedDb& db,
                      const std::function<Result<T>(const ProfileReader&)>& f) {
   const auto opened = ReadOnlyDb::Open(step.paths.blocks(), step.paths.lock());
   if (!opened.ok()) return opened.status();
   // While it is being written, its end may be half a record.
   if (!step.running && !opened->damage.empty()) {
-    damage.Add("some of live/" + step.name, {Code::kCorrupt, opened->damage});
+    db.damage.Add("some of live/" + step.name, {Code::kCorrupt, opened->damage});
   }
-  return f(ProfileReader(*opened->db, key, &damage));
+  return f(ProfileReader(*opened->db, step.key, &db.damage, &db.kept));
 }
 
 // db/ as a reader knows it, or as it is now.
@@ -291,11 +292,10 @@ Result<SharedDb::Opened> See(const SharedDb& db, bool anew) {
 template <typename T>
 Result<T> Archive::WithReader(const std::string& key,
                               const std::function<Result<T>(const ProfileReader&)>& f) const {
-  const auto in_live = [&](const LiveStep& step) { return ReadInLive(step, key, db_->damage, f); };
-  auto scanned = ScanLive(db_->paths);
+  const auto in_live = [&](const LiveStep& step) { return ReadInLive(step, *db_, f); };
+  const auto scanned = ScanLive(db_->paths, {.key = key, .described = false});
   if (!scanned.ok()) return scanned.status();
-  std::vector<LiveStep>& parts = *scanned;
-  std::erase_if(parts, [&](const LiveStep& step) { return step.key != key; });
+  const std::vector<LiveStep>& parts = *scanned;
   for (const LiveStep& step : parts) {
     if (!step.running) continue;
     auto read = in_live(step);
@@ -309,7 +309,7 @@ Result<T> Archive::WithReader(const std::string& key,
       if (!seen.ok()) return seen.status();
       const auto& current = *seen;
       if (!current) continue;
-      const ProfileReader reader(*current->get(), key, &db_->damage);
+      const ProfileReader reader(*current->get(), key, &db_->damage, &db_->kept);
       // If db/ is damaged there, what still lies in live/ is better.
       if (parts.empty() ? reader.IsThere() : reader.IsReadable()) return f(reader);
     }
@@ -359,20 +359,18 @@ Result<std::vector<SeriesData>> Archive::Read(const std::string& key, SeriesScop
   };
   Result<Data> all = WithReader<Data>(key, read);
   if (!all.ok() || scope != SeriesScope::kNodes) return all;
-  const auto scanned = ScanLive(db_->paths);
+  const auto scanned = ScanLive(db_->paths, {.key = key, .described = false});
   if (!scanned.ok()) return scanned.status();
-  const auto is_acting = [&](const LiveStep& step) {
-    return step.running && step.key == key && step.name != key;
-  };
+  const auto is_acting = [&](const LiveStep& step) { return step.running && step.name != key; };
   if (std::none_of(scanned->begin(), scanned->end(), is_acting)) return all;
   for (const LiveStep& step : *scanned) {
-    if (step.key != key || step.running) continue;
-    Result<Data> part = ReadInLive<Data>(step, key, db_->damage, read);
+    if (step.running) continue;
+    Result<Data> part = ReadInLive<Data>(step, *db_, read);
     if (part.ok()) AddPart(*std::move(part), *all);
   }
   const auto seen = db_->Refreshed();  // last: a part may have been taken in meanwhile
   if (!seen.ok() || *seen == nullptr) return all;
-  const ProfileReader reader(*(*seen)->get(), key, &db_->damage);
+  const ProfileReader reader(*(*seen)->get(), key, &db_->damage, &db_->kept);
   if (!reader.IsThere()) return all;
   Result<Data> part = read(reader);
   if (part.ok()) AddPart(*std::move(part), *all);
@@ -414,10 +412,9 @@ Status Archive::ReadRows(const std::string& key, SeriesScope scope, const RowsWa
 
 Result<uint64_t> Archive::ReadRecords(const std::string& key,
                                       const std::function<Status(const FileRecord&)>& f) const {
-  const auto steps = ScanLive(db_->paths);
+  const auto steps = ScanLive(db_->paths, {.key = key, .described = false});
   if (!steps.ok()) return steps.status();
   for (const LiveStep& step : *steps) {
-    if (step.key != key) continue;
     return Status(Code::kBusy, step.running ? "it is running: it can be exported as a file when it "
                                               "has ended"
                                             : "it waits in live/ until the archive, which another "
@@ -446,19 +443,18 @@ Result<PruneReport> Archive::WouldPrune(const Retention& limits, Nanos now, Nano
 
 Result<ProfileEntry> Archive::Entry(const std::string& key) const {
   bool live = false;
-  const auto steps = ScanLive(db_->paths);
+  const auto steps = ScanLive(db_->paths, {.key = key, .kept = &db_->kept});
   if (!steps.ok()) return steps.status();
   for (const LiveStep& step : *steps) {
-    if (step.key != key) continue;
     if (step.running) return EntryOf(step);
     live = true;
   }
-  const auto job = WithReader<JobDescription>(
+  const auto job = WithReader<DescriptionPtr>(
       key, [](const ProfileReader& reader) { return reader.Described(); });
   if (!job.ok()) return job.status();
   ProfileEntry entry;
   entry.key = key;
-  entry.job = *job;
+  entry.job = **job;
   entry.live = live;
   return entry;
 }

@@ -30,7 +30,7 @@ bool WorkWaits(const SharedDb& db) {
     if (name[0] == kHidden) return true;
   }
   // What cannot be read now is told to whoever reads it.
-  const auto steps = ScanLive(db.paths);
+  const auto steps = ScanLive(db.paths, {.described = false});
   const auto waits = [](const LiveStep& step) { return !step.running; };
   if (steps.ok() && std::any_of(steps->begin(), steps->end(), waits)) return true;
   const auto seen = db.Refreshed();

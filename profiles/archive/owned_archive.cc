@@ -157,10 +157,9 @@ Result<UserTags> OwnedArchive::Tag(const std::string& key, const TagChange& chan
     if (!turn.ok()) return turn.status();
     const auto open = rep_->db.Now();
     if (!open.ok()) return open.status();
-    const auto steps = ScanLive(rep_->db.paths());
+    const auto steps = ScanLive(rep_->db.paths(), {.key = key, .described = false});
     if (!steps.ok()) return steps.status();
     for (const LiveStep& step : *steps) {
-      if (step.key != key) continue;
       return Status(
           Code::kBusy,
           step.job.id.ToString() + (step.running ? " is running; it can be tagged when it has ended"

@@ -20,6 +20,7 @@
 #include "profiles/disk/damage.h"
 #include "profiles/disk/read_only_db.h"
 #include "profiles/disk/writable_db.h"
+#include "profiles/records/kept_parsed.h"
 
 namespace sonde {
 
@@ -42,7 +43,8 @@ class SharedDb {
   explicit SharedDb(std::string root) : paths(std::move(root)) {}
 
   const ArchivePaths paths;
-  mutable Damage damage;  // what readers have found in the present db/
+  mutable Damage damage;     // what readers have found in the present db/
+  mutable KeptRecords kept;  // what they have parsed
 
   // For readers: db/ as it is now; nullptr if there is none. Fails if that cannot be told.
   Result<Opened> Refreshed() const;

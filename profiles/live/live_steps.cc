@@ -46,6 +46,15 @@ void LookForWriter(std::string_view host, LiveStep& step) {
   step.foreign = !step.running;
 }
 
+// If its description can be read.
+void Describe(KeptRecords* kept, LiveStep& step) {
+  const auto text = ReadSmallFile(step.paths.description(), kMaxJsonBytes);
+  if (!text.ok()) return;
+  KeptRecords none;
+  const auto job = (kept != nullptr ? *kept : none).descriptions.Parse(step.key, *text);
+  if (job.ok() && keys::ProfileKey(**job) == step.key) step.job = **job;
+}
+
 std::string Text(const json::object& object, std::string_view key) {
   const json::value* value = object.if_contains(key);
   if (value == nullptr || !value->is_string()) return "";
@@ -85,13 +94,17 @@ Result<Endpoint> EndpointFromJson(std::string_view text) {
   return endpoint;
 }
 
-Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name) {
+Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name,
+                          const LiveScan& scan) {
   LiveStep step;
   step.name = name;
   step.key = keys::KeyOfName(name);
   const auto from_key = keys::DescribeKey(step.key);
   if (name.empty() || name[0] == kHidden || name.ends_with(kCorruptSuffix) || !from_key) {
     return Status(Code::kNotFound, "'" + name + "' is no step");
+  }
+  if (scan.key && step.key != *scan.key) {
+    return Status(Code::kNotFound, "'" + name + "' is another step");
   }
   step.paths = LivePaths(archive.live() + "/" + name);
   const auto lock = ReadSmallFile(step.paths.lock(), kMaxSmallFile);
@@ -102,11 +115,7 @@ Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name) 
   // It may name another host.
   step.running |= IsUnread(lock.status());
   step.job = *from_key;
-  if (const auto text = ReadSmallFile(step.paths.description(), kMaxJsonBytes); text.ok()) {
-    auto described = DescriptionFromJson(*text);
-    if (described.ok() && keys::ProfileKey(*described) == step.key)
-      step.job = *std::move(described);
-  }
+  if (scan.described) Describe(scan.kept, step);
   if (step.running) {
     const auto text = ReadSmallFile(step.paths.endpoint(), kMaxSmallFile);
     auto endpoint = text.ok() ? EndpointFromJson(*text) : text.status();
@@ -115,12 +124,12 @@ Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name) 
   return step;
 }
 
-Result<std::vector<LiveStep>> ScanLive(const ArchivePaths& archive) {
+Result<std::vector<LiveStep>> ScanLive(const ArchivePaths& archive, const LiveScan& scan) {
   std::vector<LiveStep> steps;
   const auto names = ListNames(archive.live());
   if (!names.ok()) return names.status();
   for (const std::string& name : *names) {
-    auto step = ReadLive(archive, name);
+    auto step = ReadLive(archive, name, scan);
     if (step.ok()) steps.push_back(*std::move(step));
   }
   return steps;
@@ -179,7 +188,7 @@ void ForgetWaiting(const ArchivePaths& archive, const std::string& name) {
 }
 
 Result<std::set<std::string>> LiveKeys(const ArchivePaths& archive) {
-  const auto steps = ScanLive(archive);
+  const auto steps = ScanLive(archive, {.described = false});
   if (!steps.ok()) return steps.status();
   std::set<std::string> keys;
   for (const LiveStep& step : *steps) keys.insert(step.key);
@@ -190,10 +199,9 @@ Result<Heritage> ReadHeritage(const std::string& archive, const JobDescription& 
   const std::string key = keys::ProfileKey(job);
   Result<Heritage> newest = Status(Code::kNotFound, "nothing of this step is in " + archive);
   Nanos newest_change = -1;
-  auto steps = ScanLive(ArchivePaths(archive));
+  auto steps = ScanLive(ArchivePaths(archive), {.key = key});
   if (!steps.ok()) return steps.status();
   for (LiveStep& step : *steps) {
-    if (step.key != key) continue;
     auto state = ReadSmallFile(step.paths.state(), kMaxState);
     const auto changed = NewestChange(step.paths.dir);
     const Nanos change = state.ok() && changed.ok() ? *changed : 0;

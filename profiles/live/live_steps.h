@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "core/job.h"
 #include "core/status.h"
 #include "profiles/disk/archive_dir.h"
+#include "profiles/records/kept_parsed.h"
 
 namespace sonde {
 
@@ -41,13 +43,20 @@ struct LiveStep {
 // beyond what the file has already, so they can be written on a full disk.
 std::string LockText(std::string_view host, std::string_view failure);
 
+// Which of the steps are wanted, and what of them.
+struct LiveScan {
+  std::optional<std::string_view> key = {};  // of one profile alone
+  bool described = true;                     // false: `job` is what the key tells
+  KeptRecords* kept = nullptr;               // descriptions that were parsed before
+};
 // In the order of their names. Leaves out directories that are being made or deleted, and damaged
 // ones that were ingested as far as they could be read.
-Result<std::vector<LiveStep>> ScanLive(const ArchivePaths& archive);
+Result<std::vector<LiveStep>> ScanLive(const ArchivePaths& archive, const LiveScan& scan = {});
 // The keys of the profiles to which these steps belong.
 Result<std::set<std::string>> LiveKeys(const ArchivePaths& archive);
-// One of them; kNotFound for a name that is not a live step's.
-Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name);
+// One of them; kNotFound for a name that is not that of a wanted step.
+Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name,
+                          const LiveScan& scan = {});
 
 // A hidden name in live/ that nobody else has or will have: ".KIND-NUMBER-NAME".
 Result<std::string> UnusedName(const ArchivePaths& archive, std::string_view kind,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <memory>
 #include <set>
 
 #include "profiles/disk/leveldb_env.h"
@@ -27,9 +28,23 @@ Result<std::string> Get(leveldb::DB& db, const std::string& at, std::string_view
 
 }  // namespace
 
-Result<JobDescription> ProfileReader::Description() const { return ReadDescription(db_, key_); }
+Result<DescriptionPtr> ProfileReader::Description() const {
+  const auto json = Get(db_, keys::Description(key_), "read the description of " + key_);
+  if (!json.ok()) return json.status();
+  if (kept_ != nullptr) return kept_->descriptions.Parse(key_, *json);
+  auto job = DescriptionFromJson(*json);
+  if (!job.ok()) return job.status();
+  return std::make_shared<const JobDescription>(*std::move(job));
+}
 
-Result<Profile> ProfileReader::StoredProfile() const { return ReadProfile(db_, key_); }
+Result<Profile> ProfileReader::StoredProfile() const {
+  const auto json = Get(db_, keys::Profile(key_), "read profile " + key_);
+  if (!json.ok()) return json.status();
+  if (kept_ == nullptr) return ProfileFromJson(*json);
+  const auto profile = kept_->profiles.Parse(key_, *json);
+  if (!profile.ok()) return profile.status();
+  return **profile;
+}
 
 Result<StepMoments> ProfileReader::StoredMoments() const {
   const auto json = Get(db_, keys::Moments(key_), "read the moments of " + key_);

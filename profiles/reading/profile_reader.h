@@ -16,6 +16,7 @@
 
 #include "profiles/model/profile.h"
 #include "profiles/reading/stored_rows.h"
+#include "profiles/records/kept_parsed.h"
 #include "series/block/block.h"
 #include "series/block/schema.h"
 #include "series/store/store.h"
@@ -42,12 +43,14 @@ struct Part;
 
 class ProfileReader {
  public:
-  // `damage` hears of what cannot be read; nullptr: nobody has to know.
-  ProfileReader(leveldb::DB& db, std::string key, Damage* damage = nullptr)
-      : db_(db), key_(std::move(key)), damage_(damage) {}
+  // `damage` hears of what cannot be read; nullptr: nobody has to know. `kept` has what was parsed
+  // before; nullptr: all is parsed here.
+  ProfileReader(leveldb::DB& db, std::string key, Damage* damage = nullptr,
+                KeptRecords* kept = nullptr)
+      : db_(db), key_(std::move(key)), damage_(damage), kept_(kept) {}
 
   const std::string& key() const { return key_; }
-  Result<JobDescription> Description() const;
+  Result<DescriptionPtr> Description() const;
   // kNotFound if the profile has no stored record.
   Result<Profile> StoredProfile() const;
   // The moments so far, of a step without a stored profile; empty if there are none.
@@ -60,7 +63,7 @@ class ProfileReader {
   // Whether its description or its summary can be read.
   bool IsReadable() const;
   // The description; if it is damaged, what the other records tell, with a note.
-  Result<JobDescription> Described() const;
+  Result<DescriptionPtr> Described() const;
   // The stored profile; if there is none, the one that Assemble makes; if it is damaged, what the
   // other records tell, with a note.
   Result<Profile> Load() const;
@@ -140,6 +143,7 @@ class ProfileReader {
   leveldb::DB& db_;
   std::string key_;
   Damage* damage_;
+  KeptRecords* kept_;
 };
 
 }  // namespace sonde

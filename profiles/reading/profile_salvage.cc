@@ -47,26 +47,26 @@ std::vector<Part> ProfileReader::ReadableParts() const {
   return parts;
 }
 
-Result<JobDescription> ProfileReader::Described() const {
-  auto job = Description();
-  if (job.ok()) return job;
-  const bool gone = job.status().code() == Code::kNotFound;
-  if (gone && !IsThere()) return job;
-  Found("the description", job.status());
-  const std::string note = "The description of the step could not be read (" +
-                           std::string(job.status().message()) + ").";
+Result<DescriptionPtr> ProfileReader::Described() const {
+  const auto stored_job = Description();
+  if (stored_job.ok()) return stored_job;
+  const Status why = stored_job.status();
+  if (why.code() == Code::kNotFound && !IsThere()) return why;
+  Found("the description", why);
+  JobDescription job;
   if (auto stored = StoredProfile(); stored.ok()) {
     job = std::move(stored->job);
   } else if (auto parts = ReadableParts(); !parts.empty()) {
     job = std::move(MergeParts(std::move(parts)).job);
   } else {
     auto known = keys::DescribeKey(key_);
-    if (!known) return job;
-    known->state = EndState::kLost;
+    if (!known) return why;
     job = *std::move(known);
+    job.state = EndState::kLost;
   }
-  job->notes.push_back(note);
-  return job;
+  job.notes.push_back("The description of the step could not be read (" +
+                      std::string(why.message()) + ").");
+  return std::make_shared<const JobDescription>(std::move(job));
 }
 
 Profile ProfileReader::Whole(std::vector<Part> parts) const {
@@ -95,7 +95,7 @@ Result<Profile> ProfileReader::Load() const {
   } else {
     const auto job = Described();
     if (!job.ok()) return job.status();
-    made = Assemble(*job);
+    made = Assemble(**job);
   }
   if (none) return made;
   made->job.notes.push_back("The summary of the step could not be read (" +

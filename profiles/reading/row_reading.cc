@@ -193,7 +193,7 @@ Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
   if (!places->records.empty()) {
     const auto job = Described();
     if (!job.ok()) return job.status();
-    daemons = DaemonsOf(*job);
+    daemons = DaemonsOf(**job);
   }
   JoinedCache joined(db_);
   const Nanos window = std::max<Nanos>(wanted.window, 1);

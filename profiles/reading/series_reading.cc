@@ -235,7 +235,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const Ser
   const auto job = Described();
   if (!job.ok()) return job.status();
   SeriesCollector collector(wanted);
-  Targets targets(*job, wanted, thinned, collector);
+  Targets targets(**job, wanted, thinned, collector);
   ReadTally tally;
   if (scope == SeriesScope::kReduced) {
     SONDE_RETURN_IF_ERROR(ForEachReducedRow(
@@ -309,7 +309,7 @@ Result<std::vector<Series>> ProfileReader::AllSeries(SeriesScope scope, const Se
                                                      size_t limit) const {
   const auto job = Described();
   if (!job.ok()) return job.status();
-  SeriesList list(*job, wanted, limit);
+  SeriesList list(**job, wanted, limit);
   if (limit > 0) {
     SONDE_RETURN_IF_ERROR(
         ReadShapes(scope, [&](const StoredShape& shape) { return list.Add(shape); }));

@@ -196,14 +196,11 @@ Status Import::Into(leveldb::DB& db) {
 }
 
 Status RefuseLive(const ArchivePaths& paths, const ProfileFileCheck& checked) {
-  const auto steps = ScanLive(paths);
+  const auto steps = ScanLive(paths, {.key = checked.key(), .described = false});
   if (!steps.ok()) return steps.status();
-  for (const LiveStep& step : *steps) {
-    if (step.key != checked.key()) continue;
-    return {Code::kBusy,
-            checked.job().id.ToString() + " is in live/ of this archive, running or not taken in"};
-  }
-  return {};
+  if (steps->empty()) return {};
+  return {Code::kBusy,
+          checked.job().id.ToString() + " is in live/ of this archive, running or not taken in"};
 }
 
 Result<Imported> Import::Finish(leveldb::DB& db, const ArchivePaths& paths) {

@@ -20,9 +20,9 @@
 #include "profiles/disk/room.h"
 #include "profiles/model/parts.h"
 #include "profiles/model/profile.h"
+#include "profiles/reading/profile_reader.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
-#include "profiles/reading/profile_reader.h"
 #include "profiles/records/records.h"
 #include "profiles/upkeep/open_db.h"
 
@@ -231,7 +231,7 @@ Part Ingest::Incoming() {
     if (auto stored = reader.StoredProfile(); stored.ok()) {
       if (HasEnded(stored->job)) {
         part.profile = *std::move(stored);
-        if (const auto described = reader.Description(); described.ok()) {
+        if (const auto described = ReadDescription(*live_->db, step_.key); described.ok()) {
           part.profile.job.kept.Merge(described->kept);
         }
         return part;
@@ -240,7 +240,9 @@ Part Ingest::Incoming() {
     } else if (stored.status().code() != Code::kNotFound && damage_.empty()) {
       damage_ = stored.status().message();
     }
-    if (auto described = reader.Description(); described.ok()) job = *std::move(described);
+    if (auto described = ReadDescription(*live_->db, step_.key); described.ok()) {
+      job = *std::move(described);
+    }
   }
   if (keys::ProfileKey(job) != step_.key) job = *keys::DescribeKey(step_.key);
   ReadTally tally;

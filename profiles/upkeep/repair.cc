@@ -21,9 +21,9 @@
 #include "profiles/json/parse.h"
 #include "profiles/json/writer.h"
 #include "profiles/model/parts.h"
+#include "profiles/reading/profile_reader.h"
 #include "profiles/records/index.h"
 #include "profiles/records/keys.h"
-#include "profiles/reading/profile_reader.h"
 #include "profiles/records/records.h"
 #include "profiles/upkeep/ingest.h"
 #include "profiles/upkeep/lock.h"
@@ -176,7 +176,7 @@ Result<Profile> Repair::Remake(const std::string& key) const {
       }));
   if (!parts.empty()) return WholeProfile(*db_, key, std::move(parts));
   const ProfileReader reader(*db_, key);
-  auto job = reader.Description();
+  auto job = ReadDescription(*db_, key);
   if (!job.ok()) job = *keys::DescribeKey(key);
   ReadTally tally;
   Profile profile = reader.Assemble(*job, &tally);
@@ -191,7 +191,7 @@ Status Repair::Enter(const std::string& key, const Profile& profile) {
   std::string json;
   const leveldb::Status read = db_->Get(CheckedRead(), keys::Profile(key), &json);
   if (!read.ok()) return FromLevelDb(read, "read from " + NewDb(paths_));
-  if (!ProfileReader(*db_, key).Description().ok()) {
+  if (!ReadDescription(*db_, key).ok()) {
     batch_.Put(keys::Description(key), DescriptionToJson(profile.job));
   }
   return index_->Enter(profile, json.size(), batch_);

@@ -323,7 +323,7 @@ Result<VerifyReport> Verifier::Run() {
   const auto read_only = IsReadOnly(paths_);
   if (!read_only.ok()) return read_only.status();
   SONDE_RETURN_IF_ERROR(CheckArchiveFormat(paths_));
-  const auto steps = ScanLive(paths_);
+  const auto steps = ScanLive(paths_, {.described = false});
   if (!steps.ok()) return steps.status();
   total_ = BytesOf(paths_.db());
   for (const LiveStep& step : *steps) {
