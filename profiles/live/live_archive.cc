@@ -3,8 +3,7 @@
 // Blocks are compressed already, so LevelDB does not try again; its write buffer is the head's cost
 // in memory. After a failure the database is opened anew before the next write
 // (disk/writable_db.h), and the acknowledged records are looked for in it. A loss is reported once,
-// by a failure and in the profile's notes; then the step goes on, and schemas and description are
-// stored again.
+// by a failure and in the profile's notes; then schemas and description are stored again.
 #include "profiles/live/live_archive.h"
 
 #include <leveldb/db.h>
@@ -50,7 +49,6 @@ struct LiveArchive::Rep {
   const ArchivePaths archive;
   LivePaths paths{""};
   std::string key;
-  JobDescription job;  // the newest
   FileLock lock;
   std::unique_ptr<WritableDb> db;     // nullptr after a failure or Finish
   bool made = false;                  // it was open before
@@ -60,6 +58,7 @@ struct LiveArchive::Rep {
   std::map<std::pair<uint32_t, std::string>, uint64_t> sequences;  // the highest of a node's group
   uint64_t content_bytes = 0;
   std::string description;  // the newest, as JSON
+  bool described = false;   // and that is known to be stored, as a record and as a file
   std::string writer;
   bool begun = false;  // the format and these two, which each live step has, are stored
   std::string loss;    // "" or a loss that was found
@@ -114,7 +113,7 @@ Status LiveArchive::Rep::MakeDirectory() {
     if (!acquired.ok()) return acquired.status();
     lock = std::move(*acquired);
     SONDE_RETURN_IF_ERROR(lock.Write(LockText(HostName(), "")));
-    SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.description(), DescriptionToJson(job)));
+    SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.description(), description));
     if (!endpoint.empty()) {
       SONDE_RETURN_IF_ERROR(WriteFileAtomically(hidden.endpoint(), endpoint));
     }
@@ -163,7 +162,7 @@ Status LiveArchive::Rep::Restart() {
   joined_schemas.clear();
   sequences.clear();
   made = false;
-  begun = false;
+  begun = described = false;
   gone = false;
   return {};
 }
@@ -211,6 +210,7 @@ void LiveArchive::Rep::Drop() {
   newest.AddOlder(std::exchange(written, {}));
   written = std::move(newest);
   db.reset();
+  described = false;
 }
 
 Status LiveArchive::Rep::Write(leveldb::WriteBatch& batch) {
@@ -292,7 +292,7 @@ Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archiv
   std::unique_ptr<LiveArchive> live(new LiveArchive(archive));
   Rep& rep = *live->rep_;
   rep.key = keys::ProfileKey(job);
-  rep.job = job;
+  rep.description = DescriptionToJson(job);
   if (rep.key.size() > kMaxKey) {
     return Status(Code::kInvalid, "archive step " + job.id.ToString().substr(0, 64) +
                                       ": names of cluster, job and step are too long");
@@ -301,7 +301,6 @@ Result<std::unique_ptr<LiveArchive>> LiveArchive::Open(const std::string& archiv
   SONDE_RETURN_IF_ERROR(rep.MakeDirectory());
   Status status = rep.OpenDb();
   if (status.ok()) {
-    rep.description = DescriptionToJson(job);
     rep.writer = writer.text;
     leveldb::WriteBatch nothing_more;
     status = rep.Write(nothing_more);
@@ -316,11 +315,16 @@ Status LiveArchive::PutDescription(const JobDescription& job) {
     return {Code::kInvalid,
             "describe " + rep_->paths.dir + ": cluster, job, step and start may not change"};
   }
-  const std::string json = DescriptionToJson(job);
-  rep_->description = json;
-  rep_->job = job;
-  SONDE_RETURN_IF_ERROR(rep_->Put(keys::Description(rep_->key), json));
-  return rep_->PutFile(&LivePaths::description, json);
+  Rep& rep = *rep_;
+  std::string json = DescriptionToJson(job);
+  // It comes with all moments, and that of a large step is megabytes.
+  if (rep.described && !rep.finished && json == rep.description) return {};
+  rep.described = false;
+  rep.description = std::move(json);
+  SONDE_RETURN_IF_ERROR(rep.Put(keys::Description(rep.key), rep.description));
+  SONDE_RETURN_IF_ERROR(rep.PutFile(&LivePaths::description, rep.description));
+  rep.described = rep.db != nullptr;
+  return {};
 }
 
 Status LiveArchive::PutBlock(const BlockKey& key, const Schema& schema, std::string_view block) {
@@ -439,8 +443,10 @@ Status LiveArchive::Sync() {
     rep.Drop();
     return blocks;
   }
-  SONDE_RETURN_IF_ERROR(SyncDirectory(rep.paths.dir));
-  return SyncPath(rep.archive.live());
+  Status names = SyncDirectory(rep.paths.dir);
+  if (names.ok()) names = SyncPath(rep.archive.live());
+  rep.described &= names.ok();
+  return names;
 }
 
 Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::string_view token) {

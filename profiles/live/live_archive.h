@@ -43,6 +43,7 @@ class LiveArchive {
 
   // Each returns when the data is with the operating system (it survives a kill of this process);
   // Sync makes it survive the machine.
+  // Writes nothing if it is known to be stored as it is.
   Status PutDescription(const JobDescription& job);
   Status PutBlock(const BlockKey& key, const Schema& schema, std::string_view block);
   // Each block replaces the stored blocks of its node and group with the sequences from `first` to

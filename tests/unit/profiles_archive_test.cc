@@ -14,6 +14,7 @@
 #include "profiles/archive/ingest_one.h"
 #include "profiles/archive/open_archive.h"
 #include "profiles/disk/file_lock.h"
+#include "profiles/disk/room.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/live/live_steps.h"
 #include "profiles/model/parts.h"
@@ -433,6 +434,36 @@ TEST_F(ArchiveTest, AStepThatIsTakenInDoesNotSeemToRun) {
   EXPECT_FALSE(ScanLive(paths)->at(0).running);
   EXPECT_TRUE(intake.Settle().ok());
   EXPECT_THAT(Live(), IsEmpty());
+}
+
+// It comes with all moments, and that of a large step is megabytes.
+TEST_F(ArchiveTest, ADescriptionThatDidNotChangeIsNotWrittenAgain) {
+  JobDescription job = TestJob();
+  job.nodes.resize(2000, job.nodes[0]);
+  const auto live = *LiveArchive::Create(root(), job);
+  const LivePaths paths(live->path());
+  const size_t size = DescriptionToJson(job).size();
+  const auto file = [&] {
+    struct stat info {};
+    EXPECT_EQ(::stat(paths.description().c_str(), &info), 0);
+    return info.st_ino;  // it is replaced when it is written
+  };
+  StepMoments moments;
+  ASSERT_TRUE(live->PutMoments(job, moments).ok());
+  const uint64_t before = BytesIn(paths.blocks());
+  const ino_t described = file();
+  for (int i = 0; i < 10; ++i) {
+    moments.remarks.push_back({"half way", kTestStart, kTestStart, 1, {}});
+    ASSERT_TRUE(live->PutMoments(job, moments).ok());
+    ASSERT_TRUE(live->PutDescription(job).ok());
+  }
+  EXPECT_LT(BytesIn(paths.blocks()) - before, size);
+  EXPECT_EQ(file(), described);
+  job.nodes[7].left = kTestStart + kSecond;
+  ASSERT_TRUE(live->PutMoments(job, moments).ok());
+  EXPECT_GT(BytesIn(paths.blocks()) - before, size);
+  EXPECT_NE(file(), described);
+  EXPECT_EQ(ScanLive(ArchivePaths(root()))->at(0).job.nodes[7].left, kTestStart + kSecond);
 }
 
 // As a damaged disk or a writer that is not to be trusted may leave it.

@@ -21,9 +21,11 @@
 #include "profiles/archive/ingest_one.h"
 #include "profiles/archive/keeper.h"
 #include "profiles/archive/open_archive.h"
+#include "profiles/disk/read_only_db.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/live/live_steps.h"
 #include "profiles/records/keys.h"
+#include "profiles/records/records.h"
 #include "profiles/upkeep/ingest.h"
 #include "profiles/upkeep/open_db.h"
 #include "profiles/upkeep/retention.h"
@@ -116,6 +118,37 @@ void ExpectSound(const std::string& root) {
 struct Told {
   std::atomic<uint64_t> changes = 0;
 };
+
+// The first writing fails at one change after the other. Then the same description is written, and
+// is there for whoever reads it, in the step's directory and in its database.
+TEST(Descriptions, ThatWereNotWrittenAreWrittenWhenTheyComeAgain) {
+  SharedWithChild<Told> told;
+  for (uint64_t at = 1; told->changes == 0 || at <= told->changes; ++at) {
+    ASSERT_LT(at, kMost);
+    const TempDir dir;
+    const std::string root = dir.path() + "/archive";
+    ASSERT_EQ(InChild([&] {
+                JobDescription job = JobOf(0);
+                const auto live = *LiveArchive::Create(root, job);
+                broken_disk::Arm(dir.path(), {.fault = Fault::kOnce, .at = at, .error = EIO});
+                job.notes.emplace_back("late");
+                static_cast<void>(live->PutDescription(job));
+                told->changes = broken_disk::Changes();
+                EXPECT_TRUE(live->PutDescription(job).ok());
+              }),
+              0)
+        << "change " << at;
+    const auto steps = ScanLive(ArchivePaths(root));
+    ASSERT_TRUE(steps.ok());
+    ASSERT_EQ(steps->size(), 1u);
+    EXPECT_THAT(steps->at(0).job.notes, Contains("late")) << "change " << at;
+    const auto read = ReadOnlyDb::Open(steps->at(0).paths.blocks(), steps->at(0).paths.lock());
+    ASSERT_TRUE(read.ok());
+    const auto stored = ReadDescription(*read->db, KeyOf(0));
+    ASSERT_TRUE(stored.ok());
+    EXPECT_THAT(stored->notes, Contains("late")) << "change " << at;
+  }
+}
 
 // An archive with step 0, and step 1 with large blocks, finished and not taken in.
 class FailedWritesTest : public testing::Test {
