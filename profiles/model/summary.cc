@@ -168,9 +168,12 @@ bool HeldFromFootprint(Summary& s, const Profile& profile) {
   return of_node;
 }
 
+// A host within a component of the job.
+using HostOfJob = std::pair<std::string_view, std::string_view>;
+
 // For each node, whether its daemon was started anew later and is another node from then on.
 std::vector<bool> ReplacedNodes(const JobDescription& job) {
-  std::map<std::pair<std::string_view, std::string_view>, Nanos> last_joined;
+  std::map<HostOfJob, Nanos> last_joined;
   for (const NodeInfo& node : job.nodes) {
     Nanos& last = last_joined.try_emplace({node.host, node.job}, node.joined).first->second;
     last = std::max(last, node.joined);
@@ -209,6 +212,21 @@ std::vector<double> SecondsOf(const JobDescription& job, Nanos now, bool of_task
   return seconds;
 }
 
+// The same where the newest daemon of a host stands for all that the host had.
+std::vector<double> SecondsOfHosts(const JobDescription& job, std::vector<double> seconds,
+                                   const std::vector<bool>& replaced) {
+  std::map<HostOfJob, double> before;
+  for (size_t i = 0; i < seconds.size(); ++i) {
+    const HostOfJob host{job.nodes[i].host, job.nodes[i].job};
+    if (replaced[i]) {
+      before[host] += seconds[i];
+    } else if (const auto earlier = before.find(host); earlier != before.end()) {
+      seconds[i] += std::exchange(earlier->second, 0);
+    }
+  }
+  return seconds;
+}
+
 // How many tasks were measured, and for how long together.
 void AddMeasured(Summary& s, const JobDescription& job, Nanos now,
                  const std::vector<bool>& replaced) {
@@ -234,17 +252,20 @@ void AddMeasured(Summary& s, const JobDescription& job, Nanos now,
 // Processors of all nodes that were measured: the time they had by the time they were measured.
 double CpusOf(const JobDescription& job, const std::vector<NodeRow>& rows, double node_cpu,
               double duration, Nanos now, const std::vector<bool>& replaced) {
-  const std::vector<double> seconds = SecondsOf(job, now, /*of_tasks=*/false, replaced);
+  const std::vector<double> seconds =
+      SecondsOfHosts(job, SecondsOf(job, now, /*of_tasks=*/false, replaced), replaced);
   double together = 0;
+  double nodes = 0;
   double cpus = 0;
   for (size_t i = 0; i < seconds.size(); ++i) {
+    if (replaced[i]) continue;
     together += seconds[i];
-    if (rows.size() != seconds.size() || replaced[i]) continue;
+    ++nodes;
+    if (rows.size() != seconds.size()) continue;
     const double one = rows[i].node_cpu_seconds / seconds[i];
     if (std::isfinite(one)) cpus += std::round(one);
   }
   if (cpus > 0) return cpus;
-  const auto nodes = static_cast<double>(seconds.size());
   return std::round(together > 0 ? nodes * node_cpu / together : node_cpu / duration);
 }
 
@@ -281,9 +302,9 @@ bool IsOfNodeRows(const Series& series) { return !Doubles(series) && HasNodeRows
 
 std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDescription& job) {
   std::vector<NodeRow> rows;
-  std::map<std::string, size_t> index;
+  std::map<std::string_view, size_t> index;
   for (const NodeInfo& node : job.nodes) {
-    index.emplace(node.host, rows.size());
+    index[node.host] = rows.size();
     rows.push_back(EmptyRow(node));
   }
   std::vector<std::map<Nanos, double>> resident(rows.size());
@@ -301,7 +322,8 @@ std::vector<NodeRow> NodeRowsOf(const std::vector<SeriesData>& data, const JobDe
 }
 
 std::vector<double> MeasuredSeconds(const JobDescription& job, Nanos now, bool of_tasks) {
-  return SecondsOf(job, now, of_tasks, ReplacedNodes(job));
+  const std::vector<bool> replaced = ReplacedNodes(job);
+  return SecondsOfHosts(job, SecondsOf(job, now, of_tasks, replaced), replaced);
 }
 
 double AskedMemory(const JobDescription& job) {

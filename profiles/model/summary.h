@@ -32,7 +32,8 @@ struct NodeRow {
   std::string note;
 };
 
-// The rows of a profile, in the order of the description's nodes, made from the per-node series
+// The rows of a profile, in the order of the description's nodes; a host whose daemon was started
+// anew has its numbers in the row of the newest one. They are made from the per-node series
 // that IsOfNodeRows accepts, of the metrics that HasNodeRows; of thinned series the maxima.
 // archive/node_rows.h reads them.
 bool HasNodeRows(const Metric& metric);
@@ -75,8 +76,9 @@ struct Summary {
 
 // For how many seconds of the step each node of the description was measured, by index: from its
 // joining until it left. `of_tasks`: until the last node left, for a task that has ended is known
-// to use nothing more; of a lost node, and of one whose daemon was started anew, until then.
-// `now` ends a running step.
+// to use nothing more; of a lost node, and of one whose daemon was started anew, until then. The
+// newest daemon of a host stands for all that the host had, as in the rows. `now` ends a running
+// step.
 std::vector<double> MeasuredSeconds(const JobDescription& job, Nanos now, bool of_tasks);
 // What the job asked for on each node, as Slurm's variables tell; NaN: not known, or all there is.
 double AskedMemory(const JobDescription& job);
