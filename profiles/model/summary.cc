@@ -171,17 +171,16 @@ bool HeldFromFootprint(Summary& s, const Profile& profile) {
 // A host within a component of the job.
 using HostOfJob = std::pair<std::string_view, std::string_view>;
 
-// For each node, whether its daemon was started anew later and is another node from then on.
+// For each node, whether its daemon was started anew later and is another node from then on, which
+// comes behind it.
 std::vector<bool> ReplacedNodes(const JobDescription& job) {
-  std::map<HostOfJob, Nanos> last_joined;
-  for (const NodeInfo& node : job.nodes) {
-    Nanos& last = last_joined.try_emplace({node.host, node.job}, node.joined).first->second;
-    last = std::max(last, node.joined);
-  }
-  std::vector<bool> replaced;
-  replaced.reserve(job.nodes.size());
-  for (const NodeInfo& node : job.nodes) {
-    replaced.push_back(node.left != 0 && last_joined[{node.host, node.job}] >= node.left);
+  std::map<HostOfJob, Nanos> last_joined;  // of the nodes behind
+  std::vector<bool> replaced(job.nodes.size());
+  for (size_t i = job.nodes.size(); i-- > 0;) {
+    const NodeInfo& node = job.nodes[i];
+    const auto [behind, is_last] = last_joined.try_emplace({node.host, node.job}, node.joined);
+    replaced[i] = !is_last && node.left != 0 && behind->second >= node.left;
+    behind->second = std::max(behind->second, node.joined);
   }
   return replaced;
 }

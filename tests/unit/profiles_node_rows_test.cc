@@ -76,5 +76,15 @@ TEST_F(StartedAnew, AHostWasMeasuredForTheTimeOfAllItsDaemons) {
             (std::vector<double>{400, 100, 100 + 299}));
 }
 
+// It left in the moment in which it came, and nobody came for it.
+TEST(LostNodes, AreNotReplacedByThemselves) {
+  Profile profile;
+  profile.job = TestJob();
+  profile.job.end = kTestStart + 400 * kSecond;
+  profile.job.nodes[1].left = profile.job.nodes[1].joined = kTestStart + 10 * kSecond;
+  profile.job.nodes[1].lost = true;
+  EXPECT_EQ(Summarize(profile, {}, profile.job.end).measured_tasks, 4);
+}
+
 }  // namespace
 }  // namespace sonde
