@@ -6,14 +6,14 @@
 #include <limits>
 #include <map>
 #include <optional>
+#include <utility>
 
+#include "insight/steps/read_pieces.h"
 #include "profiles/model/shown_series.h"
 #include "series/store/task_ranks.h"
 
 namespace sonde::insight {
 namespace {
-
-constexpr size_t kMostPoints = 16'000'000;  // read at once
 
 bool HasTag(const Series& series, const WatchedSeries& watched) {
   const std::string* device = series.tags.Find("device");
@@ -72,44 +72,39 @@ class Reading {
   // All of these outlive it.
   Reading(const JobDescription& job, const TickGrid& grid, std::span<const AskedRows> asked,
           const std::set<size_t>& nodes)
-      : job_(job), grid_(grid), asked_(asked), by_host_(NodesByHost(job, nodes)) {
+      : job_(job),
+        grid_(grid),
+        asked_(asked),
+        by_host_(NodesByHost(job, nodes)),
+        rows_(asked.size()) {
     for (const AskedRows& one : asked) metrics_.insert(one.watched.metric);
   }
 
-  Status Read(const Archive& archive, const std::string& key) {
-    const Nanos piece = PieceOf();
-    const Nanos last = std::max(job_.end, job_.start) + grid_.width;
-    for (Nanos begin = grid_.first; begin <= last; begin += piece) {
-      // Nothing is left out before the first piece and behind the last one.
-      const Nanos from = begin == grid_.first ? 0 : begin;
-      const Nanos to = begin + piece > last ? std::numeric_limits<Nanos>::max() : begin + piece - 1;
-      const auto data = archive.Read(
-          key, SeriesScope::kNodes,
-          SeriesWanted([&](const Metric& metric) { return metrics_.contains(metric.name); },
-                       [&](const Series& series) { return IsWanted(series); }),
-          from, to, Thinned::kMean);
+  Status Read(const Archive& archive, const std::string& key, size_t most_points) {
+    const auto begins = BeginsOfPieces(archive, key, most_points);
+    if (!begins.ok()) return begins.status();
+    const SeriesWanted wanted([&](const Metric& metric) { return metrics_.contains(metric.name); },
+                              [&](const Series& series) { return IsWanted(series); });
+    for (size_t i = 0; i < begins->size(); ++i) {
+      const bool last = i + 1 == begins->size();
+      auto data = archive.Read(
+          key, SeriesScope::kNodes, wanted, (*begins)[i],
+          last ? std::numeric_limits<Nanos>::max() : (*begins)[i + 1] - 1, Thinned::kMean);
       if (!data.ok()) return data.status();
-      for (const SeriesData& one : *data) Add(one);
+      if (begins->size() == 1) {
+        AddWhole(*data);
+      } else {
+        for (const SeriesData& one : *data) AddPiece(one);
+      }
     }
+    for (const auto& [name, filling] : fillings_) AddRow(filling.series, filling.filler.Take());
     return {};
   }
 
-  std::vector<StepRows> Take() const {
-    std::vector<std::map<uint32_t, OneRow>> filled(asked_.size());
-    for (const auto& [name, filling] : fillings_) {
-      const std::vector<double> values = filling.filler.Take();
-      for (size_t i = 0; i < asked_.size(); ++i) {
-        if (!IsWatched(filling.series, asked_[i].watched)) continue;
-        const auto owner = OwnerOf(filling.series, asked_[i].by, by_host_);
-        if (!owner) continue;
-        OneRow& row = filled[i][*owner];
-        row.host = *filling.series.tags.Find("host");
-        AddKnown(values, row.row);
-      }
-    }
+  std::vector<StepRows> Take() {
     std::vector<StepRows> out(asked_.size());
     for (size_t i = 0; i < asked_.size(); ++i) {
-      for (auto& [owner, row] : filled[i]) {
+      for (auto& [owner, row] : rows_[i]) {
         out[i].who.push_back({owner, row.host, by_host_.at(row.host)});
         out[i].rows.push_back(std::move(row.row));
       }
@@ -118,31 +113,70 @@ class Reading {
   }
 
  private:
-  bool IsWanted(const Series& series) const {
-    const std::string* host = series.tags.Find("host");
-    return host != nullptr && by_host_.contains(*host) &&
+  bool IsAsked(const Series& series) const {
+    return metrics_.contains(series.metric.name) &&
            std::any_of(asked_.begin(), asked_.end(),
                        [&](const AskedRows& one) { return IsWatched(series, one.watched); });
   }
-  // So long that all points of a piece, of some series for each task, can be held at once.
-  Nanos PieceOf() const {
+  bool IsWanted(const Series& series) const {
+    const std::string* host = series.tags.Find("host");
+    return host != nullptr && by_host_.contains(*host) && IsAsked(series);
+  }
+
+  // If the step were measured at each tick, with a series for each task.
+  size_t PointsAtMost() const {
     const size_t nodes = std::max<size_t>(1, job_.nodes.size());
     const size_t rows = 1 + std::max<size_t>(nodes, job_.expected_tasks) * by_host_.size() / nodes;
-    const size_t ticks = kMostPoints / std::max<size_t>(1, asked_.size()) / rows;
-    return static_cast<Nanos>(std::max<size_t>(1, ticks)) * std::max(job_.period, kMinPeriod);
+    const Nanos length = std::max(job_.end, job_.start) + grid_.width - grid_.first;
+    const auto ticks = static_cast<size_t>(length / std::max(job_.period, kMinPeriod)) + 1;
+    return ticks * rows * asked_.size();
   }
-  void Add(const SeriesData& data) {
-    const std::string name = SeriesName(data.series.metric.name, data.series.tags);
+  Result<std::vector<Nanos>> BeginsOfPieces(const Archive& archive, const std::string& key,
+                                            size_t most_points) const {
+    if (PointsAtMost() <= most_points) return std::vector<Nanos>{0};
+    const auto is_node = [&](uint32_t node) { return by_host_.contains(HostOfNode(job_, node)); };
+    return FindPieces(archive, key, grid_, most_points, is_node,
+                      [&](const Series& series) { return IsAsked(series); });
+  }
+
+  // All points of all series. In the order of names, as from pieces: sums are the same.
+  void AddWhole(const std::vector<SeriesData>& all) {
+    std::vector<std::pair<std::string, const SeriesData*>> ordered;
+    ordered.reserve(all.size());
+    for (const SeriesData& one : all) {
+      ordered.emplace_back(SeriesName(one.series.metric.name, one.series.tags), &one);
+    }
+    std::sort(ordered.begin(), ordered.end());
+    for (const auto& [name, data] : ordered) {
+      TickFiller filler = Begin(*data);
+      for (const Point& point : data->points) filler.Add(point.time, point.value);
+      AddRow(data->series, filler.Take());
+    }
+  }
+  void AddPiece(const SeriesData& data) {
+    std::string name = SeriesName(data.series.metric.name, data.series.tags);
     auto found = fillings_.find(name);
     if (found == fillings_.end()) {
-      const bool counts = IsCounting(data.series.metric.type);
-      found = fillings_.emplace(name, Filling{data.series, TickFiller(grid_, counts)}).first;
-      if (counts && !data.points.empty()) AddBefore(data, found->second.filler);
+      found = fillings_.emplace(std::move(name), Filling{data.series, Begin(data)}).first;
     }
     for (const Point& point : data.points) found->second.filler.Add(point.time, point.value);
   }
+  void AddRow(const Series& series, const std::vector<double>& values) {
+    for (size_t i = 0; i < asked_.size(); ++i) {
+      if (!IsWatched(series, asked_[i].watched)) continue;
+      const auto owner = OwnerOf(series, asked_[i].by, by_host_);
+      if (!owner) continue;
+      OneRow& row = rows_[i][*owner];
+      row.host = *series.tags.Find("host");
+      AddKnown(values, row.row);
+    }
+  }
 
-  void AddBefore(const SeriesData& data, TickFiller& filler) const {
+  // What the series had before its first points.
+  TickFiller Begin(const SeriesData& data) const {
+    const bool counts = IsCounting(data.series.metric.type);
+    TickFiller filler(grid_, counts);
+    if (!counts || data.points.empty()) return filler;
     BeforeFirst before = BeforeFirst::kUnknown;
     for (const AskedRows& one : asked_) {
       if (IsWatched(data.series, one.watched)) before = std::max(before, one.before);
@@ -153,10 +187,11 @@ class Reading {
     } else if (before == BeforeFirst::kZeroAtItsJoining) {
       const std::string* host = data.series.tags.Find("host");
       const auto node = host == nullptr ? by_host_.end() : by_host_.find(*host);
-      if (node == by_host_.end()) return;
+      if (node == by_host_.end()) return filler;
       const Nanos start = std::max(job_.start, job_.nodes[node->second].joined);
       if (start < first) filler.Add(start, 0);
     }
+    return filler;
   }
 
   const JobDescription& job_;
@@ -164,7 +199,8 @@ class Reading {
   std::span<const AskedRows> asked_;
   std::map<std::string, size_t> by_host_;
   std::set<std::string_view> metrics_;
-  std::map<std::string, Filling> fillings_;  // by series
+  std::map<std::string, Filling> fillings_;       // by series, where pieces are read
+  std::vector<std::map<uint32_t, OneRow>> rows_;  // of each asked, by rank or node
 };
 
 }  // namespace
@@ -184,9 +220,9 @@ size_t StepRows::Find(Id Who::*id, Id wanted) const {
 Result<std::vector<StepRows>> ReadStepRows(const Archive& archive, const std::string& key,
                                            const JobDescription& job, const TickGrid& grid,
                                            std::span<const AskedRows> asked,
-                                           const std::set<size_t>& nodes) {
+                                           const std::set<size_t>& nodes, size_t most_points) {
   Reading reading(job, grid, asked, nodes);
-  const Status status = reading.Read(archive, key);
+  const Status status = reading.Read(archive, key, most_points);
   if (!status.ok()) return status;
   return reading.Take();
 }

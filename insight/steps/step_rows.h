@@ -49,13 +49,17 @@ struct AskedRows {
   BeforeFirst before = BeforeFirst::kUnknown;  // of counters
 };
 
+inline constexpr size_t kMostPointsAtOnce = 16'000'000;
+
 // For each of `asked`; without rows where the profile has nothing of it. `nodes` are indexes in the
 // description; empty: all. The value "busy" of the tag mode stands for all modes in which a
-// processor works for this machine. Long profiles are read piece by piece, so that no more than
-// the rows is held.
+// processor works for this machine. At most about `most_points` are held beside the rows: of a
+// profile that has more the time is read piece by piece (read_pieces.h), and then each series needs
+// two numbers for each tick besides.
 Result<std::vector<StepRows>> ReadStepRows(const Archive& archive, const std::string& key,
                                            const JobDescription& job, const TickGrid& grid,
                                            std::span<const AskedRows> asked,
-                                           const std::set<size_t>& nodes = {});
+                                           const std::set<size_t>& nodes = {},
+                                           size_t most_points = kMostPointsAtOnce);
 
 }  // namespace sonde::insight
