@@ -94,16 +94,17 @@ class EnergyReading {
     rows_ = *std::move(read);
     nodes_.resize(profile_.job.nodes.size());
     for (size_t m = 0; m < parts_.size(); ++m) {
-      Each(m, [&](NodeRows& node, const Row& row) { Add(RowOf(node, parts_[m]), row); });
+      Each(m, [&](NodeRows& node, Row& row) { Add(RowOf(node, parts_[m]), row); });
     }
     const size_t others = parts_.size();
-    Each(others, [](NodeRows& node, const Row& row) { node.gpus = row; });
-    Each(others + 1, [](NodeRows& node, const Row& row) { node.busy = row; });
-    Each(others + 2, [](NodeRows& node, const Row& row) { node.cpus = std::round(MeanOf(row)); });
-    Each(others + 3, [](NodeRows& node, const Row& row) { node.tasks = row; });
+    Each(others, [](NodeRows& node, Row& row) { node.gpus = std::move(row); });
+    Each(others + 1, [](NodeRows& node, Row& row) { node.busy = std::move(row); });
+    Each(others + 2, [](NodeRows& node, Row& row) { node.cpus = std::round(MeanOf(row)); });
+    Each(others + 3, [](NodeRows& node, Row& row) { node.tasks = std::move(row); });
     std::vector<double> cpus;
     for (const NodeRows& node : nodes_) cpus.push_back(node.cpus);
     allocated_ = CpusOfNodes(profile_, rows_[others + 4], cpus);
+    rows_.clear();
     return {};
   }
 
@@ -140,9 +141,10 @@ class EnergyReading {
     }
     return node.packages;
   }
+  // Each row is seen once, and may be taken.
   template <typename Take>
   void Each(size_t asked, Take take) {
-    const StepRows& rows = rows_[asked];
+    StepRows& rows = rows_[asked];
     for (size_t r = 0; r < rows.rows.size(); ++r) take(nodes_[rows.who[r].node], rows.rows[r]);
   }
 
@@ -274,7 +276,7 @@ std::string_view ToString(EnergyMeter meter) {
 Result<StepEnergy> EnergyOf(const Archive& archive, const std::string& key, const Profile& profile,
                             const CarbonOptions& carbon) {
   StepEnergy all;
-  const TickGrid grid = GridOf(profile.job, kMostStepTicks);
+  const TickGrid grid = GridOfRows(profile.job, profile.job.nodes.size(), kMostStepTicks);
   EnergyReading reading(profile, grid);
   SONDE_RETURN_IF_ERROR(reading.Read(archive, key));
   all.nodes = reading.Take();

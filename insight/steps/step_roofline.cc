@@ -85,7 +85,7 @@ class Building {
       : archive_(archive), key_(key), profile_(profile) {}
 
   Status FindCpus() {
-    const TickGrid grid = GridOf(profile_.job, kMostStepTicks);
+    const TickGrid grid = GridOfRows(profile_.job, profile_.job.nodes.size(), kMostStepTicks);
     const AskedRows asked[] = {
         {{"cgroup_cpuset_cpus", "", ""}, RowsBy::kNode},
         {{"node_cpu_seconds_total", "", ""}, RowsBy::kNode},

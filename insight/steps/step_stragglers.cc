@@ -15,8 +15,6 @@ namespace sonde::insight {
 namespace {
 
 constexpr double kByChance = 0.005;
-constexpr size_t kMostValues = 16'000'000;  // of a metric
-constexpr size_t kFewestTicks = 60;
 constexpr size_t kMostBeside = 64;      // nodes that a straggler's other series are compared with
 constexpr size_t kMostOwnMetrics = 16;  // of the application
 
@@ -43,9 +41,7 @@ class Comparing {
  public:
   Comparing(const Archive& archive, const std::string& key, const Profile& profile)
       : archive_(archive), key_(key), profile_(profile) {
-    const size_t rows = std::max<size_t>(1, profile.job.expected_tasks);
-    out_.grid =
-        GridOf(profile.job, std::clamp(kMostValues / rows, kFewestTicks, kMostStragglerTicks));
+    out_.grid = GridOfRows(profile.job, profile.job.expected_tasks, kMostStragglerTicks);
     phases_ = PhasesIn(profile, out_.grid);
   }
 

@@ -29,6 +29,10 @@ TickGrid GridOf(const JobDescription& job, size_t most) {
   return grid;
 }
 
+TickGrid GridOfRows(const JobDescription& job, size_t rows, size_t most) {
+  return GridOf(job, std::clamp(kMostInRows / std::max<size_t>(1, rows), kFewestRowTicks, most));
+}
+
 TickFiller::TickFiller(const TickGrid& grid, bool counts)
     : grid_(&grid), counts_(counts), sum_(grid.count), weight_(grid.count) {}
 

@@ -30,6 +30,12 @@ struct TickGrid {
 // Ticks of the step's period or, if there would be more than `most`, of several of them.
 TickGrid GridOf(const JobDescription& job, size_t most);
 
+// Fewer and longer ones where `rows` rows of them, of nodes or ranks, would be more numbers than
+// can be held; kFewestRowTicks of any number of rows.
+inline constexpr size_t kMostInRows = 16'000'000;
+inline constexpr size_t kFewestRowTicks = 60;
+TickGrid GridOfRows(const JobDescription& job, size_t rows, size_t most);
+
 class TickFiller {
  public:
   // `grid` outlives it.

@@ -203,6 +203,16 @@ TEST_F(InsightSteps, WhatIsNotThereOrStillRunsIsSaid) {
   EXPECT_THAT(Sonde("period 123").out, HasSubstr("no series"));
 }
 
+TEST(TickGrids, OfMoreRowsThereAreFewerTicks) {
+  JobDescription job = TestJob();
+  job.end = job.start + 86'400 * kSecond;
+  EXPECT_EQ(GridOfRows(job, 100, 86'400).count, 86'400u);
+  EXPECT_EQ(GridOfRows(job, 0, 86'400).count, 86'400u);
+  EXPECT_LE(GridOfRows(job, 10'000, 86'400).count * 10'000, kMostInRows);
+  EXPECT_GT(GridOfRows(job, 10'000, 86'400).count * 10'000, kMostInRows / 2);
+  EXPECT_EQ(GridOfRows(job, 10'000'000, 86'400).count, kFewestRowTicks);
+}
+
 TEST(TickGrids, CountersAreRatesOverTheTicksTheyCover) {
   JobDescription job = TestJob();
   job.end = job.start + 10 * kSecond;
