@@ -123,6 +123,7 @@ class HeatStep final : public DataSource {
   Profile profile;
   std::vector<SeriesData> series;
   mutable std::vector<QuerySpec> asked;
+  size_t most_series = SIZE_MAX;  // of more it says that they are too many
 
   void Jobs(size_t, JobsCallback callback) const override {
     callback(std::vector<JobDescription>{profile.job});
@@ -137,6 +138,9 @@ class HeatStep final : public DataSource {
   void Query(const QuerySpec& spec, Callback callback) const override {
     asked.push_back(spec);
     Result<std::vector<QueryResult>> results = Evaluate(spec, series);
+    if (results.ok() && results->size() > most_series) {
+      return callback(Status(Code::kLimit, "too many series"));
+    }
     const uint32_t nodes = profile.job.expected_nodes;
     callback(results.ok() ? Result<Answer>(Answer{*std::move(results), nodes - 1, nodes})
                           : results.status());
@@ -361,6 +365,59 @@ TEST_F(HeatmapTest, NodesOfALargeStepAreAskedSomeAtATime) {
   EXPECT_EQ(Row(map, "mean", 0)[0], 49.5);
   EXPECT_EQ(Row(map, "max_at", 29)[0], 2999);
   EXPECT_EQ(Row(map, "members", 29)[0], 100);
+}
+
+// Each question has the archive look at all nodes: as many as would be asked of a step with rows at
+// each tick would cost the square of the nodes.
+TEST_F(HeatmapTest, OfFewStoredRowsAllNodesAreAskedAtOnce) {
+  std::vector<std::string> hosts;
+  for (int i = 0; i < 30'000; ++i) hosts.push_back("n" + std::to_string(i));
+  Begin(hosts, 3600);
+  for (const int i : {0, 15'000, 29'999}) {
+    Add(kLoad, {{"host", hosts[static_cast<size_t>(i)]}}, 0, 1, [i](int) { return i; });
+  }
+  // Beside 399 other series of each node.
+  for (int i = 0; i < 399; ++i) {
+    step_.profile.footprint.emplace_back().series.metric.name = "other" + std::to_string(i);
+  }
+  step_.profile.cost.stored_bytes = 64 << 20;
+  const json::value map = Get("metric=load&columns=1&rows=3");
+  std::vector<Aggregator> kinds;
+  for (const QuerySpec& spec : step_.asked) kinds.push_back(spec.downsample->function);
+  EXPECT_THAT(kinds, ElementsAre(Aggregator::kAvg, Aggregator::kMin, Aggregator::kMax));
+  EXPECT_THAT(Row(map, "max", 1), ElementsAre(15'000));
+  EXPECT_THAT(Row(map, "max_at", 2), ElementsAre(29'999));
+  // What names the nodes fits into a filter.
+  step_.asked.clear();
+  const json::value half = Get("metric=load&columns=1&rows=1&first=10000&count=20000");
+  EXPECT_THAT(Row(half, "max_at", 0), ElementsAre(19'999));
+  EXPECT_LE(step_.asked.size(), 6u);
+  for (const QuerySpec& spec : step_.asked) {
+    for (const TagFilter& filter : spec.filters) {
+      EXPECT_LE(filter.pattern.size(), kMaxPatternLength);
+    }
+  }
+  // A profile that does not say how large it is may have a row at each tick.
+  step_.asked.clear();
+  step_.profile.cost.stored_bytes = 0;
+  Get("metric=load&columns=1&rows=3");
+  EXPECT_GT(step_.asked.size(), 50u);
+}
+
+TEST_F(HeatmapTest, IfThereIsMoreThanWasThoughtItAsksForLess) {
+  std::vector<std::string> hosts;
+  for (int i = 0; i < 3000; ++i) hosts.push_back("n" + std::to_string(i));
+  Begin(hosts, 3600);
+  for (int i = 0; i < 3000; ++i) {
+    Add(kLoad, {{"host", hosts[static_cast<size_t>(i)]}}, i, i + 1, [i](int) { return i; });
+  }
+  step_.profile.cost.stored_bytes = 4000;
+  step_.most_series = 2000;
+  const json::value map = Get("metric=load&columns=1&rows=1");
+  EXPECT_THAT(Row(map, "max_at", 0), ElementsAre(2999));
+  EXPECT_THAT(Row(map, "mean", 0), ElementsAre(1499.5)) << "each node once";
+  step_.most_series = 100;
+  EXPECT_EQ(Ask("metric=load&columns=1&rows=1").status, 413);
 }
 
 TEST_F(HeatmapTest, WithinANodeARowIsOfATagsValue) {

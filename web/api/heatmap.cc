@@ -3,7 +3,9 @@
 // nodes.
 //
 // The members are asked some at a time, one question after the other, and each answer is reduced to
-// tiles before the next one is asked for: the memory is that of the tiles and of one answer. Values
+// tiles before the next one is asked for: the memory is that of the tiles and of one answer. Each
+// question has the archive look at all nodes. So how many members it is about follows from what is
+// stored of them: of a large step, whose nodes have thinned their rows, as of a small one. Values
 // are as fine as kMostValues allows (`resolution` in the answer). Where these of a gauge are means
 // of several samples, the least and the most of the samples are asked for as well: the extremes of
 // tiles would else depend on how long the step has run. Counters are rates over the resolution.
@@ -33,14 +35,19 @@ namespace {
 constexpr std::string_view kHostTag = kHeatHostTag, kJobTag = "job", kTaskTag = kHeatTaskTag;
 constexpr GridParam kColumns = {"columns", 240, 1, 4096};
 constexpr uint64_t kMostTiles = 1u << 18;
-constexpr size_t kMostNamed = 2000;  // in one question
+constexpr size_t kMostNamed = 2000;  // in one question to a running step's nodes
 // Values that tiles are made of: of a finished step, and of a running one, whose nodes send them.
 constexpr size_t kMostValues = 32u << 20, kMostSentValues = 1u << 20;
 // Points that one question has read, and values in its answer; from the nodes of a running step.
 constexpr double kReadAtOnce = 4u << 20;
 constexpr double kAnsweredAtOnce = 1u << 20, kSentAtOnce = 200'000;
+// A series that is read takes as much memory as so many points, besides its own.
+constexpr double kPointsOfSeries = 32;
 // Points that are read in all.
 constexpr double kMostRead = 512u << 20;
+// Of what a profile takes in the archive. Rows of hundreds of series take four times as much
+// (docs/format.md); if they take less here, a question is found to be too large, and made smaller.
+constexpr double kFewestBytesOfPoint = 0.1;
 
 // What is asked of a gauge whose samples are more than can be asked for.
 constexpr std::pair<Aggregator, HeatTiles::Of> kExtremes[] = {
@@ -51,7 +58,8 @@ constexpr std::pair<Aggregator, HeatTiles::Of> kExtremes[] = {
 struct AskedMap {
   JobDescription job;
   Metric metric;
-  double series = 0;  // of each member, about
+  double series = 0;         // of each member, about
+  double stored = INFINITY;  // points of each member that the archive has, about
   TimeGrid grid;
   Nanos resolution = 0;
   bool extremes = false;  // are asked for besides the means
@@ -88,23 +96,35 @@ Status ReadTags(const Request& request, std::string_view by, std::vector<TagFilt
   return {};
 }
 
+bool IsOfTasks(const FootprintEntry& entry) { return entry.max_owner.rank != Owner::kNobody; }
+
 // Of the metric's series in the step, which are reduced over nodes and tasks.
 void Measure(const Profile& profile, AskedMap& asked) {
+  const double nodes = std::max<uint32_t>(1, asked.job.expected_nodes);
+  const double tasks = std::max(1.0, asked.job.expected_tasks / nodes);  // of a node
   bool of_tasks = false;
+  double of_node = 0, all_of_node = 0;  // series
   for (const FootprintEntry& entry : profile.footprint) {
+    const double here = IsOfTasks(entry) ? tasks : 1;
+    all_of_node += here;
     if (entry.series.metric.name != asked.metric.name) continue;
+    of_node += here;
     ++asked.series;
-    of_tasks = of_tasks || entry.max_owner.rank != Owner::kNobody;
+    of_tasks = of_tasks || IsOfTasks(entry);
   }
-  if (!asked.of.host.empty()) asked.series /= std::max(1.0, static_cast<double>(asked.of.all));
-  if (of_tasks && !asked.of.ByTask() && profile.job.expected_nodes > 0) {
-    asked.series *=
-        std::max(1.0, static_cast<double>(profile.job.expected_tasks) / profile.job.expected_nodes);
+  if (!asked.of.host.empty()) {
+    asked.series /= std::max(1.0, static_cast<double>(asked.of.all));
+    return;
+  }
+  if (of_tasks && !asked.of.ByTask()) asked.series *= tasks;
+  if (profile.cost.stored_bytes > 0) {
+    asked.stored = profile.cost.stored_bytes / kFewestBytesOfPoint * of_node / all_of_node /
+                   static_cast<double>(std::max<uint64_t>(asked.of.all, 1));
   }
 }
 
-// Points of a member that are read: a query reads whole hours.
-double ReadOfOne(const AskedMap& asked) {
+// Points of a member that are read if it was measured at each tick: a query reads whole hours.
+double MeasuredOfOne(const AskedMap& asked) {
   constexpr Nanos kHour = 3600 * kSecond;
   const Nanos period = std::max(asked.job.period, kMinPeriod);
   const Nanos from = std::max(asked.grid.start - asked.grid.start % kHour, asked.job.start);
@@ -112,6 +132,8 @@ double ReadOfOne(const AskedMap& asked) {
   if (asked.job.end != 0) to = std::min(to, asked.job.end);
   return asked.series * std::max(1.0, static_cast<double>(to - from) / static_cast<double>(period));
 }
+
+double ReadOfOne(const AskedMap& asked) { return std::min(MeasuredOfOne(asked), asked.stored); }
 
 // Chooses the resolution, and columns that begin at one of its buckets.
 Status Bound(AskedMap& asked) {
@@ -175,10 +197,10 @@ Task<Result<AskedMap>> ParseAskedMap(const Context& context, const Request& requ
   }
   AskedMap asked;
   asked.metric = entry->series.metric;
-  asked.job = profile->job;
   Result<HeatMembers> members = ReadHeatMembers(request, *profile, *metric);
   if (!members.ok()) co_return members.status();
   asked.of = *std::move(members);
+  asked.job = std::move(profile->job);
   if (Status bad = ReadTags(request, asked.of.by, asked.filters); !bad.ok()) co_return bad;
   if (Status bad = ReadTimes(context, request, asked); !bad.ok()) co_return bad;
   Measure(*profile, asked);
@@ -186,16 +208,38 @@ Task<Result<AskedMap>> ParseAskedMap(const Context& context, const Request& requ
   co_return asked;
 }
 
-// How many members one question is about.
-size_t AtOnce(const AskedMap& asked) {
-  const double values = static_cast<double>(asked.grid.end - asked.grid.start) /
-                        static_cast<double>(asked.resolution) *
-                        static_cast<double>(asked.extremes ? std::size(kExtremes) : 1);
-  const bool stored = asked.job.end != 0;
-  double members = (stored ? kAnsweredAtOnce : kSentAtOnce) / std::max(values, 1.0);
-  if (stored) members = std::min(members, kReadAtOnce / std::max(ReadOfOne(asked), 1.0));
-  if (members >= static_cast<double>(asked.of.all)) return asked.of.all;
-  return std::clamp<size_t>(static_cast<size_t>(members), 1, kMostNamed);
+// How many members a question can be about, of `members` that there is room for.
+size_t Fitting(const AskedMap& asked, double members, size_t most_named) {
+  const bool all = asked.of.here.size() == asked.of.all;
+  if (all && members >= static_cast<double>(asked.of.all)) return asked.of.all;
+  return static_cast<size_t>(std::clamp(members, 1.0, static_cast<double>(most_named)));
+}
+
+// Values in the answer for a member.
+double AnsweredOfOne(const AskedMap& asked) {
+  return std::max(1.0, static_cast<double>(asked.grid.end - asked.grid.start) /
+                           static_cast<double>(asked.resolution));
+}
+
+// How many members the archive is asked about at once if it has that many points of each. Their
+// names have to fit into a filter.
+size_t StoredAtOnce(const AskedMap& asked, double points) {
+  const auto kinds = static_cast<double>(asked.extremes ? std::size(kExtremes) : 1);
+  const double answered = AnsweredOfOne(asked);
+  double members = kReadAtOnce / (std::max(points, 1.0) + asked.series * kPointsOfSeries);
+  // An answer has no more values than were read.
+  if (answered <= points) members = std::min(members, kAnsweredAtOnce / kinds / answered);
+  size_t longest = 0;
+  for (const HeatMembers::Member& member : asked.of.here) {
+    longest = std::max(longest, member.name.size());
+  }
+  return Fitting(asked, members, kMaxPatternLength / (longest + 1));
+}
+
+// The same of a running step's nodes.
+size_t SentAtOnce(const AskedMap& asked) {
+  const auto kinds = static_cast<double>(asked.extremes ? std::size(kExtremes) : 1);
+  return Fitting(asked, kSentAtOnce / kinds / AnsweredOfOne(asked), kMostNamed);
 }
 
 // The question about members [from, to). `in_time`: what is made of a gauge's samples in a bucket.
@@ -345,8 +389,9 @@ Task<Response> GetHeatmap(const Context& context, const Request& request) {
   Result<AskedMap> asked = co_await ParseAskedMap(context, request);
   if (!asked.ok()) co_return ErrorResponse(asked.status());
   MapMaker map(*asked);
-  const size_t at_once = AtOnce(*asked);
-  for (size_t from = 0; from < asked->of.here.size(); from += at_once) {
+  const bool stored = asked->job.end != 0;
+  size_t at_once = stored ? StoredAtOnce(*asked, ReadOfOne(*asked)) : SentAtOnce(*asked);
+  for (size_t from = 0; from < asked->of.here.size();) {
     const size_t to = std::min(from + at_once, asked->of.here.size());
     std::vector<QuerySpec> questions;
     for (const auto& [in_time, of] : kExtremes) {
@@ -354,10 +399,19 @@ Task<Response> GetHeatmap(const Context& context, const Request& request) {
       if (!asked->extremes) break;
     }
     const Result<Answers> answers = co_await Gather(context, std::move(questions));
-    if (!answers.ok()) co_return ErrorResponse(answers.status());
+    if (!answers.ok()) {
+      // More is stored than was thought: no more than is sure to fit.
+      const size_t sure = StoredAtOnce(*asked, MeasuredOfOne(*asked));
+      if (!stored || answers.status().code() != Code::kLimit || at_once <= sure) {
+        co_return ErrorResponse(answers.status());
+      }
+      at_once = sure;
+      continue;
+    }
     for (size_t i = 0; i < answers->size(); ++i) {
       map.Add((*answers)[i], asked->extremes ? kExtremes[i].second : HeatTiles::Of::kAll);
     }
+    from = to;
   }
   Response response;
   response.body = map.ToJson();
