@@ -174,7 +174,8 @@ constexpr NamedSchema kSchemas[] = {
 "rows_only":{"type":"string",
 "description":"why rows alone answer, in some of which nodes are missing"},
 "nodes":{"type":"array","description":"of how many nodes points are, where it changes: time, nodes",
-"items":{"$ref":"#/components/schemas/Pair"}},"hosts":{"type":"array","items":{"type":"string"}},
+"items":{"$ref":"#/components/schemas/Pair"}},"hosts":{"type":"array",
+"description":"those that min_host and max_host name","items":{"type":"string"}},
 "series":{"type":"array","items":{"$ref":"#/components/schemas/Line"}}}})"},
 
     {"Heatmap", R"({"type":"object","additionalProperties":false,"required":["job","metric","title",

@@ -535,5 +535,36 @@ TEST_F(HeatmapTest, SeriesCanBeOfOneNodeAlone) {
   get("&task=one", 400);
 }
 
+// Each refresh of each plot asks for it.
+TEST_F(HeatmapTest, SeriesNamesTheHostsOfExtremesAlone) {
+  std::vector<std::string> hosts;
+  for (int i = 1; i <= 5000; ++i) hosts.push_back("n" + std::to_string(i));
+  Begin(hosts, 10);
+  for (const int i : {9, 5, 4000}) {
+    Add(kLoad, {{"host", "n" + std::to_string(i)}}, 0, 10, [i](int) { return i; });
+  }
+  const auto get = [&](const std::string& more) {
+    Request request;
+    EXPECT_TRUE(ParseTarget("/api/v1/series?job=7.0&metric=load&points=10" + more, request).ok());
+    std::promise<Response> promise;
+    Dispatch(Context(step_), request,
+             [&](Response response) { promise.set_value(std::move(response)); });
+    return json::parse(promise.get_future().get().body);
+  };
+  const json::value all = get("");
+  EXPECT_EQ(all.at("series").at(0).at("max").at(0), 4000);
+  EXPECT_EQ(all.at("series").at(0).at("max_host").at(0), -1) << "more than 4096 series";
+  EXPECT_TRUE(all.at("hosts").as_array().empty());
+  const json::value one = get("&host=n4000");
+  EXPECT_EQ(one.at("hosts"), json::parse(R"(["n4000"])"));
+  EXPECT_EQ(one.at("series").at(0).at("max_host").at(0), 0);
+  step_.profile.job.nodes.resize(4096);
+  step_.profile.job.expected_tasks = 1;
+  const json::value known = get("");
+  EXPECT_EQ(known.at("hosts"), json::parse(R"(["n5","n4000"])"));
+  EXPECT_EQ(known.at("series").at(0).at("min_host").at(0), 0);
+  EXPECT_EQ(known.at("series").at(0).at("max_host").at(0), 1);
+}
+
 }  // namespace
 }  // namespace sonde::web

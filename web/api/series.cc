@@ -3,11 +3,13 @@
 //
 // Counters come as rates per second. Up to kMaxDetail series, those of all nodes and tasks are read
 // and reduced here, which gives the extremes their owners; above that the tree reduces, and the
-// extremes have no owners. A metric that declares its spread has percentiles as well.
+// extremes have no owners. Only hosts of owners are named. A metric that declares its spread has
+// percentiles as well.
 #include <algorithm>
 #include <map>
 #include <set>
 #include <utility>
+#include <vector>
 
 #include "profiles/json/writer.h"
 #include "profiles/model/presence.h"
@@ -158,10 +160,24 @@ uint32_t ParseRank(const Tags& tags) {
   return rank;
 }
 
+// Where the hosts of an answer are in the description; a host on which a daemon was started anew is
+// at the first of its two places.
+using Places = std::map<std::string_view, uint32_t>;
+Places PlacesOf(const JobDescription& job, const Answer& answer) {
+  Places places;
+  for (const QueryResult& result : answer.results) {
+    const std::string* host = result.tags.Find(kHost);
+    if (host != nullptr) places.emplace(*host, Owner::kNobody);
+  }
+  for (uint32_t i = 0; i < job.nodes.size(); ++i) {
+    const auto at = places.find(job.nodes[i].host);
+    if (at != places.end()) at->second = std::min(at->second, i);
+  }
+  return places;
+}
+
 Lines ReduceDetail(const Asked& asked, const Answer& answer) {
-  // Of a host on which a daemon was started anew the first of its two places.
-  std::map<std::string_view, uint32_t> index;
-  for (uint32_t i = 0; i < asked.job.nodes.size(); ++i) index.emplace(asked.job.nodes[i].host, i);
+  const Places places = PlacesOf(asked.job, answer);
   struct Point {
     Reduced reduced;
     PercentileSet values;
@@ -170,7 +186,7 @@ Lines ReduceDetail(const Asked& asked, const Answer& answer) {
   for (const QueryResult& result : answer.results) {
     Owner owner;
     if (const std::string* host = result.tags.Find(kHost)) {
-      if (const auto at = index.find(*host); at != index.end()) owner.node = at->second;
+      owner.node = places.at(*host);
     }
     owner.rank = ParseRank(result.tags);
     Tags tags = result.tags;
@@ -226,21 +242,50 @@ void WriteColumn(std::string_view name, const std::map<Nanos, Column>& line, Jso
   json.EndArray();
 }
 
+// The hosts of the nodes that hold extremes, in the order of the description.
+class OwnersHosts {
+ public:
+  OwnersHosts(const Lines& lines, const JobDescription& job) {
+    for (const auto& [tags, line] : lines) {
+      for (const auto& [time, column] : line) {
+        for (const Owner& owner : {column.min_owner, column.max_owner}) {
+          if (owner.node < job.nodes.size()) places_.emplace(owner.node, 0);
+        }
+      }
+    }
+    for (auto& [node, place] : places_) {
+      place = static_cast<int64_t>(hosts_.size());
+      hosts_.push_back(job.nodes[node].host);
+    }
+  }
+  const std::vector<std::string_view>& hosts() const { return hosts_; }
+  // -1: nobody.
+  int64_t PlaceOf(const Owner& owner) const {
+    const auto at = places_.find(owner.node);
+    return at == places_.end() ? -1 : at->second;
+  }
+
+ private:
+  std::map<uint32_t, int64_t> places_;  // by node
+  std::vector<std::string_view> hosts_;
+};
+
 void WriteOwners(std::string_view name, const std::map<Nanos, Column>& line, Owner Column::*owner,
-                 JsonWriter& json) {
-  const auto index = [](uint32_t i) { return i == Owner::kNobody ? int64_t{-1} : int64_t{i}; };
+                 const OwnersHosts& hosts, JsonWriter& json) {
   WriteColumn(std::string(name) + "_host", line, json,
-              [&](Nanos, const Column& column) { json.Value(index((column.*owner).node)); });
+              [&](Nanos, const Column& column) { json.Value(hosts.PlaceOf(column.*owner)); });
   const bool ranked = std::any_of(line.begin(), line.end(), [&](const auto& entry) {
     return (entry.second.*owner).rank != Owner::kNobody;
   });
   if (!ranked) return;
-  WriteColumn(std::string(name) + "_rank", line, json,
-              [&](Nanos, const Column& column) { json.Value(index((column.*owner).rank)); });
+  WriteColumn(std::string(name) + "_rank", line, json, [&](Nanos, const Column& column) {
+    const uint32_t rank = (column.*owner).rank;
+    json.Value(rank == Owner::kNobody ? int64_t{-1} : int64_t{rank});
+  });
 }
 
 void WriteLine(const Tags& tags, const std::map<Nanos, Column>& line, bool spread,
-               JsonWriter& json) {
+               const OwnersHosts& hosts, JsonWriter& json) {
   json.BeginObject().Key("tags").BeginObject();
   for (const auto& [key, value] : tags.pairs()) json.Field(key, value);
   json.EndObject();
@@ -251,8 +296,8 @@ void WriteLine(const Tags& tags, const std::map<Nanos, Column>& line, bool sprea
     WriteColumn(part.name, line, json,
                 [&](Nanos, const Column& column) { json.Value(column.*part.value); });
   }
-  WriteOwners("min", line, &Column::min_owner, json);
-  WriteOwners("max", line, &Column::max_owner, json);
+  WriteOwners("min", line, &Column::min_owner, hosts, json);
+  WriteOwners("max", line, &Column::max_owner, hosts, json);
   json.EndObject();
 }
 
@@ -287,10 +332,11 @@ Response SeriesResponse(const Asked& asked, const Answers& answers) {
   json.Field("nodes_expected", all.nodes_expected);
   if (!all.rows_only.empty()) json.Field("rows_only", all.rows_only);
   WriteNodes(asked, json);
+  const OwnersHosts hosts(lines, asked.job);
   json.Key("hosts").BeginArray();
-  for (const NodeInfo& node : asked.job.nodes) json.Value(node.host);
+  for (const std::string_view host : hosts.hosts()) json.Value(host);
   json.EndArray().Key("series").BeginArray();
-  for (const auto& [tags, line] : lines) WriteLine(tags, line, metric.spread, json);
+  for (const auto& [tags, line] : lines) WriteLine(tags, line, metric.spread, hosts, json);
   json.EndArray().EndObject();
   MarkFinal(asked.job, response);
   return response;
