@@ -98,11 +98,20 @@ TEST_F(TreeEndpoint, WhatCannotBeAnsweredIsSaid) {
   Json(Ask("?job=9.0"), 404);
 }
 
+TEST_F(TreeEndpoint, HasAllNodesOfALargeStep) {
+  LinkTree::Node node = source_->tree.nodes[1];
+  source_->tree.nodes.resize(100'000, node);
+  const Response response = Ask("?job=4712.0");
+  EXPECT_EQ(response.status, 200);
+  EXPECT_LT(response.body.size(), 150u * 100'000);
+  EXPECT_EQ(Json(response, 200).at("nodes").as_array().size(), 100'000u);
+}
+
 TEST_F(TreeEndpoint, ItsSizeIsBounded) {
-  source_->tree.nodes.resize(65'537);
+  source_->tree.nodes.resize(131'073);
   const boost::json::object error = Json(Ask("?job=4712.0"), 413);
-  EXPECT_EQ(error.at("error").at("count"), 65'537);
-  EXPECT_EQ(error.at("error").at("limit"), 65'536);
+  EXPECT_EQ(error.at("error").at("count"), 131'073);
+  EXPECT_EQ(error.at("error").at("limit"), 131'072);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-"""The page of a step's tree (#/tree) in headless Chromium, for 4, 100 and 10,000 nodes: what it says of nodes
+"""The page of a step's tree (#/tree) in headless Chromium, for 4, 100, 10,000 and 100,000 nodes: what it says of nodes
 and links, subtrees, search, keyboard, and what changes while the step runs.
 
 tree_test.py PAGE_SERVER [--shots DIR]. Needs what page_test.py needs.
@@ -161,6 +161,35 @@ class LargeTreeTest(TreePage):
         self.click('a[href$="open=node00002"]')
         self.until(lambda: self.levels() and self.levels()[0].startswith("Level 2: 16 nodes, "))
         self.look_at("10000-subtree")
+
+
+class HugeTreeTest(TreePage):
+    NODES = 100_000
+
+    def test_a_hundred_thousand_nodes_are_cells(self):
+        self.assertEqual(self.levels(), ["Level 1: 16 nodes, 99984 below", "Level 2: 256 nodes, 99728 below",
+                                         "Level 3: 4096 nodes, 95632 below", "Level 4: 65536 nodes, 30096 below",
+                                         "Level 5: 30096 nodes"])
+        self.assertEqual(self.legend(), {"good": 99_996, "late": 1, "silent": 1, "away": 1, "lost": 1})
+        self.assertEqual(len(self.rows("Not as it should be")), 4)
+        self.assertLess(self.browser.execute_script("return document.querySelectorAll('.tree-page *').length"), 2_000)
+        # A canvas that is too large for the browser would stay empty.
+        for width in (1400, 390):
+            self.look(width)
+            self.until(lambda: self.browser.execute_script("""
+                const copy = document.createElement('canvas').getContext('2d', {willReadFrequently: true});
+                return [...document.querySelectorAll('.cells canvas')].every((one) => {
+                  copy.clearRect(0, 0, 9, 9);
+                  copy.drawImage(one, 0, Math.floor(one.height * 0.98) - 9, 9, 9, 0, 0, 9, 9);
+                  return one.height <= 16384 && copy.getImageData(0, 0, 9, 9).data.some((value) => value !== 0);
+                });"""))
+        Select(self.find(".tools select")).select_by_value("late")
+        self.find(".tools input").send_keys("99999")
+        self.until(lambda: "1 host: node99999" in self.find(".tree-page [role=status]").text)
+        self.look_at("100000")
+        self.look(1400)
+        self.click('a[href$="open=node00002"]')
+        self.until(lambda: self.levels() and self.levels()[0].startswith("Level 2: 16 nodes, "))
 
 
 if __name__ == "__main__":

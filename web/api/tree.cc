@@ -9,8 +9,8 @@
 namespace sonde::web {
 namespace {
 
-// The bound on the answer, some 200 bytes a node.
-constexpr size_t kMaxTreeNodes = 65'536;
+// The bound on the answer, some 150 bytes a node.
+constexpr size_t kMaxTreeNodes = 1u << 17;
 
 void WriteNode(const LinkTree::Node& node, size_t nodes, JsonWriter& json) {
   json.BeginObject().Field("host", node.host).Key("parent");

@@ -39,6 +39,7 @@ class View {
     this.histograms = [];
     this.byHost = false;
     this.running = false;
+    this.every = REFRESH_MS;  // is read again, while it runs and nobody tells what happens
     this.live = null;
     this.ended = false;
     this.over = new AbortController();  // what listens to the window for this view ends with it
@@ -133,7 +134,7 @@ async function refreshNow() {
 
 function later() {
   clearTimeout(timer);
-  timer = setTimeout(refreshNow, REFRESH_MS);
+  timer = setTimeout(refreshNow, current.every);
 }
 
 // From a step the other pages are about that step.

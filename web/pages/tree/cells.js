@@ -9,6 +9,7 @@ const NAMED_SIZE = {width: 104, height: 26, gap: 4};
 const LARGE = {width: 14, height: 14, gap: 2};
 const SMALL = {width: 8, height: 8, gap: 1};
 const MANY = 1500;
+const MOST_HIGH = 16384;  // pixels that all browsers' canvases have
 
 const sizeFor = (count) => (count <= NAMED ? NAMED_SIZE : count <= MANY ? LARGE : SMALL);
 
@@ -63,7 +64,7 @@ export class Cells {
     const width = this.element.clientWidth;
     if (!width) return;
     const height = this.layOut(width);
-    const ratio = devicePixelRatio;
+    const ratio = Math.min(devicePixelRatio, MOST_HIGH / height);
     this.canvas.width = Math.round(width * ratio);
     this.canvas.height = Math.round(height * ratio);
     this.canvas.style.width = width + 'px';

@@ -36,6 +36,8 @@ function statusOf(node, tree) {
 // Since when a node is as it is, in seconds since 1970.
 export const sinceOf = (node) => (['silent', 'late'].includes(node.status) ? node.last_tick : node.since) / 1e9;
 
+const byHost = new Intl.Collator('en', {numeric: true});
+
 // All nodes with their children, level and how many are below; `levels` from the head down, siblings beside each other.
 export function treeOf(answer) {
   const head = {host: answer.head, status: 'head', level: 0, children: [], below: 0, parent: null};
@@ -49,7 +51,7 @@ export function treeOf(answer) {
   const levels = [[head]];
   const seen = new Set([head]);
   for (let level = levels[0]; level.length; level = levels.at(-1)) {
-    const next = level.flatMap((node) => node.children.sort((a, b) => a.host.localeCompare(b.host, 'en', {numeric: true})));
+    const next = level.flatMap((node) => node.children.sort((a, b) => byHost.compare(a.host, b.host)));
     for (const node of next) {
       node.level = levels.length;
       seen.add(node);

@@ -14,6 +14,8 @@ const SENT = 'sonde_sent_bytes_total';
 // What a daemon has sent in the last seconds; at least two ticks.
 const SENT_SECONDS = 30;
 const MOST_NODES_ASKED = 16384;
+// An answer about more nodes has many megabytes.
+const LARGE_REFRESH_MS = 30000;
 const COLOURS = [['status', 'how it is'], ['late', 'ticks behind'], ['sent', 'bytes sent']];
 
 const hashOf = (job, host) => '#/tree?' + new URLSearchParams({job, ...(host ? {open: host} : {})});
@@ -92,6 +94,7 @@ class TreePage {
     const answer = await getJson('/api/v1/tree', {job: this.job});
     if (old()) return;
     this.view.running = answer.running;
+    if (answer.nodes.length > MOST_NODES_ASKED) this.view.every = LARGE_REFRESH_MS;
     const tree = answer.running ? treeOf(answer) : null;
     const sent = tree?.newest_tick ? await this.readSent(tree) : this.sent;
     if (old()) return;
@@ -183,7 +186,7 @@ class TreePage {
   colourer() {
     if (this.colouring === 'status') return (node) => css(STATUS[node.status].colour);
     const value = this.colouring === 'late' ? (node) => node.behind ?? undefined : (node) => this.sent.get(node.host);
-    const most = Math.max(...this.tree.nodes.map((node) => value(node) ?? 0), 1);
+    const most = this.tree.nodes.reduce((most, node) => Math.max(most, value(node) ?? 0), 1);
     const colours = palette(isDark());
     return (node) => {
       const of = value(node);
