@@ -82,8 +82,8 @@ struct MeansIn {
   double value = 0, others = 0;
   size_t count = 0;
 };
-MeansIn MeansWhere(const Row& row, const Row& medians, const std::vector<bool>& inside,
-                   bool which) {
+MeansIn MeansWhere(std::span<const double> row, std::span<const double> medians,
+                   const std::vector<bool>& inside, bool which) {
   MeansIn out;
   for (size_t t = 0; t < row.size(); ++t) {
     if (inside[t] != which || std::isnan(row[t]) || std::isnan(medians[t])) continue;
@@ -98,7 +98,7 @@ MeansIn MeansWhere(const Row& row, const Row& medians, const std::vector<bool>& 
   return out;
 }
 
-Row AwayFrom(const Row& row, const Row& medians) {
+Row AwayFrom(std::span<const double> row, std::span<const double> medians) {
   Row out(row.size());
   for (size_t t = 0; t < row.size(); ++t) out[t] = row[t] - medians[t];
   return out;
@@ -106,41 +106,40 @@ Row AwayFrom(const Row& row, const Row& medians) {
 
 class Judging {
  public:
-  Judging(const Straggler& straggler, std::span<const Row> rows, const CauseOptions& options,
-          size_t suspects)
-      : inside_(InsideOf(straggler, rows.front().size())),
-        away_(AwayFrom(rows[straggler.row], MediansOf(rows))),
+  Judging(const Straggler& straggler, std::span<const double> row, std::span<const double> medians,
+          const CauseOptions& options, size_t suspects)
+      : inside_(InsideOf(straggler, row.size())),
+        away_(AwayFrom(row, medians)),
         by_chance_(options.by_chance / static_cast<double>(std::max<size_t>(1, suspects))),
         relevant_share_(options.relevant_share),
         sign_(straggler.overall.value < straggler.overall.others ? -1 : 1) {}
 
   // False: there is no evidence.
   bool Judge(const Suspect& suspect, Cause& cause) const {
-    const Row medians = MediansOf(suspect.rows);
     const Row& own = suspect.rows[suspect.own];
-    const MeansIn in = MeansWhere(own, medians, inside_, true);
+    const MeansIn in = MeansWhere(own, suspect.medians, inside_, true);
     if (in.count == 0) return false;
     cause.inside.value = in.value;
     cause.inside.others = in.others;
     const double away = suspect.direction * (in.value - in.others);
     if (!(away > 0) || away < suspect.least) return false;
     if (away < relevant_share_ * std::abs(in.others)) return false;
-    const MeansIn out = MeansWhere(own, medians, inside_, false);
+    const MeansIn out = MeansWhere(own, suspect.medians, inside_, false);
     if (out.count >= kFewestOutside) {
       cause.outside_value = out.value;
       cause.outside_others = out.others;
       if (suspect.direction * (out.value - out.others) > away / 2) return false;
     }
-    cause.beyond_limit = IsFar(suspect, medians, cause.inside.score);
-    Follow(AwayFrom(own, medians), suspect.direction, cause);
+    cause.beyond_limit = IsFar(suspect, cause.inside.score);
+    Follow(AwayFrom(own, suspect.medians), suspect.direction, cause);
     return cause.beyond_limit || cause.follows;
   }
 
  private:
-  bool IsFar(const Suspect& suspect, const Row& medians, double& score) const {
+  bool IsFar(const Suspect& suspect, double& score) const {
     std::vector<double> means;
     for (const Row& row : suspect.rows) {
-      const MeansIn in = MeansWhere(row, medians, inside_, true);
+      const MeansIn in = MeansWhere(row, suspect.medians, inside_, true);
       means.push_back(in.count > 0 ? in.value - in.others : kNoNumber);
     }
     const Centre centre = CentreOf(means);
@@ -172,17 +171,18 @@ double RankCorrelation(std::span<const double> a, std::span<const double> b) {
   return pair.a.size() < 3 ? kNoNumber : Correlation(pair.a, pair.b, 0);
 }
 
-std::vector<Cause> FindCauses(const Straggler& straggler, std::span<const Row> rows,
-                              std::span<const Suspect> suspects, const CauseOptions& options) {
+std::vector<Cause> FindCauses(const Straggler& straggler, std::span<const double> row,
+                              std::span<const double> medians, std::span<const Suspect> suspects,
+                              const CauseOptions& options) {
   std::vector<Cause> out;
-  if (straggler.row >= rows.size()) return out;
-  const Judging judging(straggler, rows, options, suspects.size());
-  const size_t ticks = rows.front().size();
+  const size_t ticks = row.size();
+  if (medians.size() != ticks) return out;
+  const Judging judging(straggler, row, medians, options, suspects.size());
   for (size_t i = 0; i < suspects.size(); ++i) {
     const Suspect& suspect = suspects[i];
-    const bool fits = suspect.own < suspect.rows.size() &&
+    const bool fits = suspect.own < suspect.rows.size() && suspect.medians.size() == ticks &&
                       std::all_of(suspect.rows.begin(), suspect.rows.end(),
-                                  [&](const Row& row) { return row.size() == ticks; });
+                                  [&](const Row& one) { return one.size() == ticks; });
     Cause cause;
     cause.suspect = i;
     if (fits && judging.Judge(suspect, cause)) out.push_back(cause);

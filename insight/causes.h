@@ -34,10 +34,11 @@
 namespace sonde::insight {
 
 struct Suspect {
-  std::span<const Row> rows;  // of all nodes or ranks, with the straggler's ticks
-  size_t own = 0;             // which row is the straggler's, or that of its node
-  int direction = 1;          // 1: more of it explains, -1: less of it does
-  double least = 0;           // what is less than that away, in the metric's unit, explains nothing
+  std::span<const Row> rows;        // of all nodes or ranks, with the straggler's ticks
+  std::span<const double> medians;  // of the rows at each tick (MediansOf)
+  size_t own = 0;                   // which row is the straggler's, or that of its node
+  int direction = 1;                // 1: more of it explains, -1: less of it does
+  double least = 0;  // what is less than that away, in the metric's unit, explains nothing
 };
 
 struct CauseOptions {
@@ -59,9 +60,11 @@ struct Cause {
 };
 
 // Those with evidence: first those that follow the straggler or came with it, by their scores.
-// `rows` are those of the metric in which `straggler` was found.
-std::vector<Cause> FindCauses(const Straggler& straggler, std::span<const Row> rows,
-                              std::span<const Suspect> suspects, const CauseOptions& options = {});
+// `row` is the straggler's in the metric in which it was found, and `medians` are those of all rows
+// of that metric (StragglerFindings).
+std::vector<Cause> FindCauses(const Straggler& straggler, std::span<const double> row,
+                              std::span<const double> medians, std::span<const Suspect> suspects,
+                              const CauseOptions& options = {});
 
 // Spearman's correlation of the places where both are there; NaN for fewer than 3, and if one is
 // constant. Equal values share the mean of their ranks.

@@ -158,6 +158,7 @@ class Looking {
 
   StragglerFindings Find() const {
     StragglerFindings out;
+    out.medians = medians_;
     const InWindow& whole = in_.front();
     out.rows = whole.centre.count;
     out.level = whole.level;

@@ -91,6 +91,7 @@ struct StragglerFindings {
   double limit = 0;                   // of the score over the whole time
   // Of exactly two rows: whether they differ beyond chance and by what matters.
   bool differ = false;
+  Row medians;  // of the rows at each tick
 };
 
 // kInvalid for rows of different lengths and infinite values. Rows that have less than half of the

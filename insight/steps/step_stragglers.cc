@@ -128,7 +128,7 @@ class Comparing {
     }
     for (const Straggler& one : metric.found.stragglers) {
       NamedStraggler named{rows.who[one.row], one, {}};
-      Explain(watched.metric, by, rows, named);
+      Explain(watched.metric, by, rows.rows[one.row], metric.found.medians, named);
       metric.stragglers.push_back(std::move(named));
     }
     out_.metrics.push_back(std::move(metric));
@@ -153,31 +153,23 @@ class Comparing {
 
   // --- Causes ---
 
-  struct Suspected {
-    WatchedSeries watched;
-    const StepRows* rows;
-    size_t own;
-  };
-
-  void Explain(std::string_view metric, RowsBy by, const StepRows& rows, NamedStraggler& named) {
-    std::vector<Suspected> all;
+  // `row` is the straggler's, `medians` are those of all.
+  void Explain(std::string_view metric, RowsBy by, const Row& row, const Row& medians,
+               NamedStraggler& named) {
+    std::vector<const WatchedSeries*> all;
+    std::vector<Suspect> suspects;
     for (size_t i = 0; i < suspects_.size(); ++i) {
       const StepRows& one = suspect_rows_[i];
+      const WatchedSeries& watched = suspects_[i].watched;
       const bool of_node = suspects_[i].by == RowsBy::kNode;
       if (!of_node && by == RowsBy::kNode) continue;
       const size_t own = of_node ? one.OfNode(named.who.node) : one.OfRank(named.who.rank);
-      all.push_back({suspects_[i].watched, &one, own});
+      if (own >= one.rows.size() || watched.metric == metric) continue;
+      all.push_back(&watched);
+      suspects.push_back({one.rows, suspect_medians_[i], own, watched.direction, watched.least});
     }
-    std::erase_if(all, [&](const Suspected& one) {
-      return one.own >= one.rows->rows.size() || one.watched.metric == metric;
-    });
-    std::vector<Suspect> suspects;
-    suspects.reserve(all.size());
-    for (const Suspected& one : all) {
-      suspects.push_back({one.rows->rows, one.own, one.watched.direction, one.watched.least});
-    }
-    for (const Cause& cause : FindCauses(named.found, rows.rows, suspects)) {
-      const WatchedSeries& watched = all[cause.suspect].watched;
+    for (const Cause& cause : FindCauses(named.found, row, medians, suspects)) {
+      const WatchedSeries& watched = *all[cause.suspect];
       named.causes.push_back({std::string(watched.name), std::string(watched.metric),
                               std::string(watched.unit), cause});
     }
@@ -208,6 +200,8 @@ class Comparing {
     const StepRows own = std::move(suspect_rows_.back());
     suspect_rows_.pop_back();
     TakeOff(own, suspect_rows_.back());
+    suspect_medians_.clear();
+    for (const StepRows& one : suspect_rows_) suspect_medians_.push_back(MediansOf(one.rows));
     return {};
   }
   // What others use of a node's processors: what all use without what the step's tasks use.
@@ -229,6 +223,7 @@ class Comparing {
   std::vector<NamedTicks> phases_;
   std::vector<AskedRows> suspects_;
   std::vector<StepRows> suspect_rows_;
+  std::vector<Row> suspect_medians_;
 };
 
 // --- JSON ---

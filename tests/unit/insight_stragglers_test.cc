@@ -234,10 +234,14 @@ class Causes : public testing::Test {
   std::vector<Cause> Of(const std::vector<std::vector<Row>>& metrics, int direction,
                         double least = 0) {
     EXPECT_EQ(found_.stragglers.size(), 1u);
+    if (found_.stragglers.empty()) return {};
+    std::vector<Row> medians;
+    for (const auto& rows : metrics) medians.push_back(MediansOf(rows));
     std::vector<Suspect> suspects;
-    for (const auto& rows : metrics) suspects.push_back({rows, 3, direction, least});
-    return found_.stragglers.empty() ? std::vector<Cause>()
-                                     : FindCauses(found_.stragglers[0], rows_, suspects);
+    for (size_t i = 0; i < metrics.size(); ++i) {
+      suspects.push_back({metrics[i], medians[i], 3, direction, least});
+    }
+    return FindCauses(found_.stragglers[0], rows_[3], found_.medians, suspects);
   }
 
   SeededNoise noise_;
