@@ -87,9 +87,9 @@ class Reading {
                               [&](const Series& series) { return IsWanted(series); });
     for (size_t i = 0; i < begins->size(); ++i) {
       const bool last = i + 1 == begins->size();
-      auto data = archive.Read(
-          key, SeriesScope::kNodes, wanted, (*begins)[i],
-          last ? std::numeric_limits<Nanos>::max() : (*begins)[i + 1] - 1, Thinned::kMean);
+      auto data = archive.Read(key, SeriesScope::kNodes, wanted, (*begins)[i],
+                               last ? std::numeric_limits<Nanos>::max() : (*begins)[i + 1] - 1,
+                               Thinned::kMean);
       if (!data.ok()) return data.status();
       if (begins->size() == 1) {
         AddWhole(*data);

@@ -317,7 +317,7 @@ Status LiveArchive::PutDescription(const JobDescription& job) {
   }
   Rep& rep = *rep_;
   std::string json = DescriptionToJson(job);
-  // It comes with all moments, and that of a large step is megabytes.
+  // That of a large step is megabytes.
   if (rep.described && !rep.finished && json == rep.description) return {};
   rep.described = false;
   rep.description = std::move(json);

@@ -115,8 +115,8 @@ class ProfileReader {
   Result<Places> FindPlaces(SeriesScope scope, Nanos start, Nanos end, ReadTally& tally) const;
   // The blocks of one stream that overlap in time, and are read together.
   using Unit = std::vector<const Place*>;
-  // In the order in which they are read. `daemons`: for each node, the how manieth one of its host
-  // it is; empty: each the first.
+  // In the order in which they are read. `daemons`: for each node, how many daemons its host had
+  // before it; empty: none.
   static std::vector<Unit> UnitsOf(const std::vector<const Place*>& blocks,
                                    const std::vector<uint32_t>& daemons);
   // kCorrupt if it is damaged.

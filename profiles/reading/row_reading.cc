@@ -27,7 +27,7 @@ double NodesOf(const Schema& schema, const Block& block, size_t row) {
   return nodes;
 }
 
-// For each node, the how manieth daemon of its host it is.
+// For each node, how many daemons its host had before this one.
 std::vector<uint32_t> DaemonsOf(const JobDescription& job) {
   std::unordered_map<std::string_view, uint32_t> of_host;
   std::vector<uint32_t> daemons;

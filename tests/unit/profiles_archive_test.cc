@@ -240,23 +240,6 @@ TEST_F(ArchiveTest, AnAbandonedStepKeepsWhatTheApplicationHadTold) {
   EXPECT_EQ(profile.job.figures[0].value, 7);
 }
 
-// It names all nodes, and an application may tell something every second.
-TEST_F(ArchiveTest, WhatAnApplicationTellsDoesNotWriteTheDescriptionAgain) {
-  auto live = Create();
-  std::string path;
-  for (const auto& entry : fs::recursive_directory_iterator(root())) {
-    if (entry.path().filename() == "description.json") path = entry.path();
-  }
-  struct stat before = {}, after = {};
-  ASSERT_EQ(stat(path.c_str(), &before), 0) << path;
-  ASSERT_TRUE(live->PutMoments(StepMoments()).ok());
-  ASSERT_EQ(stat(path.c_str(), &after), 0);
-  EXPECT_EQ(after.st_ino, before.st_ino);
-  ASSERT_TRUE(live->PutDescription(TestJob()).ok());
-  ASSERT_EQ(stat(path.c_str(), &after), 0);
-  EXPECT_NE(after.st_ino, before.st_ino) << "it is replaced when it is written";
-}
-
 TEST_F(ArchiveTest, CoverageOfAnAbandonedStepNamesWhatIsMissing) {
   {
     auto live = Create();
@@ -436,7 +419,7 @@ TEST_F(ArchiveTest, AStepThatIsTakenInDoesNotSeemToRun) {
   EXPECT_THAT(Live(), IsEmpty());
 }
 
-// It comes with all moments, and that of a large step is megabytes.
+// That of a large step is megabytes, and an application may tell something every second.
 TEST_F(ArchiveTest, ADescriptionThatDidNotChangeIsNotWrittenAgain) {
   JobDescription job = TestJob();
   job.nodes.resize(2000, job.nodes[0]);
@@ -449,18 +432,18 @@ TEST_F(ArchiveTest, ADescriptionThatDidNotChangeIsNotWrittenAgain) {
     return info.st_ino;  // it is replaced when it is written
   };
   StepMoments moments;
-  ASSERT_TRUE(live->PutMoments(job, moments).ok());
+  ASSERT_TRUE(live->PutDescription(job).ok());
   const uint64_t before = BytesIn(paths.blocks());
   const ino_t described = file();
   for (int i = 0; i < 10; ++i) {
     moments.remarks.push_back({"half way", kTestStart, kTestStart, 1, {}});
-    ASSERT_TRUE(live->PutMoments(job, moments).ok());
+    ASSERT_TRUE(live->PutMoments(moments).ok());
     ASSERT_TRUE(live->PutDescription(job).ok());
   }
   EXPECT_LT(BytesIn(paths.blocks()) - before, size);
   EXPECT_EQ(file(), described);
   job.nodes[7].left = kTestStart + kSecond;
-  ASSERT_TRUE(live->PutMoments(job, moments).ok());
+  ASSERT_TRUE(live->PutDescription(job).ok());
   EXPECT_GT(BytesIn(paths.blocks()) - before, size);
   EXPECT_NE(file(), described);
   EXPECT_EQ(ScanLive(ArchivePaths(root()))->at(0).job.nodes[7].left, kTestStart + kSecond);
