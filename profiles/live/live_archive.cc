@@ -417,8 +417,8 @@ void LiveArchive::ReplaceBlocks(std::span<BlockWrite> writes) {
   while (!writes.empty()) writes = writes.subspan(rep_->WriteSome(writes));
 }
 
-Status LiveArchive::PutMoments(const StepMoments& moments) {
-  return rep_->Put(keys::Moments(rep_->key), MomentsToJson(moments, rep_->job));
+Status LiveArchive::PutMoments(const JobDescription& job, const StepMoments& moments) {
+  return rep_->Put(keys::Moments(rep_->key), MomentsToJson(moments, job));
 }
 
 Status LiveArchive::PutProfile(const Profile& profile) {

@@ -63,8 +63,9 @@ class LiveArchive {
     bool joined = false;
   };
   void ReplaceBlocks(std::span<BlockWrite> writes);
-  // Their figures of merit are in the description, which is stored by itself: it has all nodes.
-  Status PutMoments(const StepMoments& moments);
+  // `job` has the nodes that they name. It is not stored with them, figures of merit neither: it
+  // has all nodes.
+  Status PutMoments(const JobDescription& job, const StepMoments& moments);
   Status PutProfile(const Profile& profile);
   Status Sync();
   // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,

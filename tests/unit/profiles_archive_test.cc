@@ -217,13 +217,13 @@ TEST_F(ArchiveTest, AnAbandonedStepKeepsWhatTheApplicationHadTold) {
   moments.remarks = {{"half way", kTestStart + 2 * kSecond, kTestStart + 2 * kSecond, 4, {}}};
   {
     auto live = Create();
-    ASSERT_TRUE(live->PutMoments(moments).ok());
+    ASSERT_TRUE(live->PutMoments(TestJob(), moments).ok());
     moments.phases[0].end = kTestStart + 3 * kSecond;
     moments.phases[0].ended = 4;
     JobDescription job = TestJob();
     job.figures = {{"speed", "cells/s", 7, 1, kTestStart, 0, 0}};
     ASSERT_TRUE(live->PutDescription(job).ok());
-    ASSERT_TRUE(live->PutMoments(moments).ok());
+    ASSERT_TRUE(live->PutMoments(job, moments).ok());
     ASSERT_TRUE(PutReducedBlock(*live, 1, 0, 6).ok());
     const auto archive = Open();
     EXPECT_EQ(Load(*archive.reader, List(*archive.reader).at(0).key).moments.phases, moments.phases)
@@ -437,7 +437,7 @@ TEST_F(ArchiveTest, ADescriptionThatDidNotChangeIsNotWrittenAgain) {
   const ino_t described = file();
   for (int i = 0; i < 10; ++i) {
     moments.remarks.push_back({"half way", kTestStart, kTestStart, 1, {}});
-    ASSERT_TRUE(live->PutMoments(moments).ok());
+    ASSERT_TRUE(live->PutMoments(job, moments).ok());
     ASSERT_TRUE(live->PutDescription(job).ok());
   }
   EXPECT_LT(BytesIn(paths.blocks()) - before, size);

@@ -634,7 +634,7 @@ TEST_F(SuspendedWriterTest, NothingOfAStepThatWasTakenCountsTwice) {
   alarm.text = "the disk is full";
   profile.moments.alarms.push_back(alarm);
   ASSERT_TRUE(live_->PutDescription(profile.job).ok());
-  ASSERT_TRUE(live_->PutMoments(profile.moments).ok());
+  ASSERT_TRUE(live_->PutMoments(profile.job, profile.moments).ok());
   Age(std::chrono::minutes(11));
   EXPECT_EQ(Job().state, EndState::kLost);
   EXPECT_FALSE(End().ok());

@@ -72,7 +72,7 @@ void WriteStep(const std::string& root, Ledger& ledger) {
     }
     heard(PutReducedBlock(**live, s, static_cast<int>(s - 1) * kRows, kRows));
     if (s == kBlocks / 2) {
-      heard((*live)->PutMoments(StepMoments()));
+      heard((*live)->PutMoments(job, StepMoments()));
       if (heard((*live)->Sync())) ledger.synced = ledger.blocks[0].load();
     }
   }

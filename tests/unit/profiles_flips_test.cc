@@ -62,7 +62,7 @@ class FlipsTest : public testing::Test {
     ASSERT_TRUE(PutReducedBlock(**live, 1, 0, kRows).ok());
     StepMoments moments;
     moments.phases.push_back({"solve", job.start, job.start + kSecond, 0, 1, 1, {}});
-    ASSERT_TRUE((*live)->PutMoments(moments).ok());
+    ASSERT_TRUE((*live)->PutMoments(job, moments).ok());
     if (!finish) return;
     Profile profile;
     profile.job = job;

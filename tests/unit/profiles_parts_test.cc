@@ -65,7 +65,7 @@ class PartsTest : public testing::Test {
     job.notes = {"from the head"};
     job.figures = {{"speed", "cells/s", 7, 2, At(3), 0, 0}};
     ASSERT_TRUE(head->PutDescription(job).ok());
-    ASSERT_TRUE(head->PutMoments(moments).ok());
+    ASSERT_TRUE(head->PutMoments(job, moments).ok());
     Keep(std::move(head), "head");
   }
   // Ticks 11 to 20 of both; ends in order.

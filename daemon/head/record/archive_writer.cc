@@ -159,7 +159,7 @@ void ArchiveWriter::PutDescription(const JobDescription& job) {
 
 void ArchiveWriter::PutMoments(StepMoments moments) {
   Enqueue([this, moments = std::move(moments)] {
-    if (Open().ok()) Note(live_->PutMoments(moments));
+    if (Open().ok()) Note(live_->PutMoments(job_, moments));
   });
 }
 
