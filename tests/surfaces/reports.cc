@@ -65,13 +65,16 @@ void CompareNodes(const Scene& scene, const Json& nodes) {
   const std::vector<Line> memory = lines("task_resident_memory_bytes");
   const std::vector<Line> total = lines("node_memory_MemTotal_bytes");
   const std::vector<Line> received = lines("node_network_receive_bytes_total");
+  std::map<std::string, size_t> rows;  // of each host
+  for (const Json& node : nodes.items()) ++rows[node["host"].text()];
   std::set<std::string> seen;
   for (const Json& node : nodes.items()) {
     const std::string& host = node["host"].text();
-    if (!seen.insert(host).second) {  // its daemon was started anew: the first row has all
-      scene.tally.Skip("further rows of a host in the report");
+    if (--rows[host] > 0) {  // its daemon was started anew: the last row has all
+      scene.tally.Skip("earlier rows of a host in the report");
       continue;
     }
+    seen.insert(host);
     const auto compare = [&](const char* member, double expected) {
       scene.tally.Compare(host + " " + member, expected, node[member].number());
     };
