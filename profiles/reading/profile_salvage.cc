@@ -50,7 +50,7 @@ std::vector<Part> ProfileReader::ReadableParts() const {
 Result<DescriptionPtr> ProfileReader::Described() const {
   const auto stored_job = Description();
   if (stored_job.ok()) return stored_job;
-  const Status why = stored_job.status();
+  const Status& why = stored_job.status();
   if (why.code() == Code::kNotFound && !IsThere()) return why;
   Found("the description", why);
   JobDescription job;
