@@ -78,12 +78,13 @@ Status Exporter::Pass() {
 Status Exporter::Read(const ProfileEntry& entry, const Marks* only) {
   const Destination& to = delivery_.destination();
   const bool reduced = to.scope == SeriesScope::kReduced;
-  RowsWanted wanted;
-  wanted.end = to.until;
+  RowsWanted wanted = RowsFor(entry.job, to);
   if (entry.running && reduced) {
     wanted.end = std::min(wanted.end, Clock::System().SinceBoot() + ahead_ - kSettle);
   }
-  wanted.stream = [&](uint32_t node, const std::string& group, const BlockInfo& info) {
+  wanted.stream = [&, of_host = wanted.stream](uint32_t node, const std::string& group,
+                                               const BlockInfo& info) {
+    if (!of_host(node, group, info)) return false;
     // Of the past more may come of any time. Prometheus refuses what is older than what it has.
     const bool is_in_order = to.protocol == Protocol::kPrometheus;
     if (IsPastGroup(group) && (entry.running || is_in_order)) return false;

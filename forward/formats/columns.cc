@@ -2,35 +2,40 @@
 
 #include <utility>
 
-#include "profiles/archive/archive.h"
 #include "profiles/archive/step_numbers.h"
 #include "profiles/model/shown_series.h"
 #include "series/block/thin.h"
 
 namespace sonde::forward {
 
+RowsWanted RowsFor(const JobDescription& job, const Destination& destination) {
+  RowsWanted rows;
+  rows.end = destination.until;
+  rows.metric = [&](const Metric& metric) { return Wants(destination, metric.name); };
+  rows.stream = [&](uint32_t node, const std::string&, const BlockInfo&) {
+    return node == kReducedNode || WantsHost(destination, HostOfNode(job, node));
+  };
+  return rows;
+}
+
 std::vector<std::optional<Column>> ColumnsOf(const JobDescription& job, uint32_t node,
                                              std::string_view group, const Schema& schema,
                                              const Destination& destination) {
   std::vector<std::optional<Column>> columns;
-  const auto add = [&](Series series, std::string suffix) {
-    const bool wanted = Wants(destination, series.metric.name);
-    columns.push_back(wanted ? std::optional(Column{std::move(series), std::move(suffix)})
-                             : std::nullopt);
-  };
   if (node == kReducedNode) {
     for (StepNumbers::Number& number : StepNumbers::NumbersOf(schema)) {
-      add(std::move(number.series), std::move(number.suffix));
+      std::optional<Column>& column = columns.emplace_back();
+      if (!Wants(destination, number.series.metric.name)) continue;
+      column = {std::move(number.series), std::move(number.suffix)};
     }
     return columns;
   }
-  const bool wanted = WantsHost(destination, HostOfNode(job, node));
-  for (const Series& series : schema.series()) {
-    if (wanted && !IsExtreme(series)) {
-      add(ShownSeries(series, node, group, job), "");
-    } else {
-      columns.emplace_back();
-    }
+  columns.resize(schema.size());
+  if (!WantsHost(destination, HostOfNode(job, node))) return columns;
+  for (size_t i = 0; i < schema.size(); ++i) {
+    const Series& series = schema[i];
+    if (IsExtreme(series) || !Wants(destination, series.metric.name)) continue;
+    columns[i] = {ShownSeries(series, node, group, job), ""};
   }
   return columns;
 }

@@ -13,6 +13,7 @@
 #include "core/job.h"
 #include "forward/formats/destination.h"
 #include "forward/formats/line.h"
+#include "profiles/archive/archive.h"
 #include "series/block/schema.h"
 
 namespace sonde::forward {
@@ -24,6 +25,10 @@ struct Column {
   Series series;
   std::string suffix;  // behind the metric's name
 };
+
+// What is to be read for the destination, which outlives it, as does the job: the hosts and metrics
+// that it wants, until its end.
+RowsWanted RowsFor(const JobDescription& job, const Destination& destination);
 
 // For rows of a node's group one entry per column; for reduced rows (kReducedNode) one per entry of
 // StepNumbers::NumbersOf. nullopt: `destination` does not want it.

@@ -26,8 +26,7 @@ Status ForEachSample(const Archive& archive, const ProfileEntry& entry,
   std::map<std::tuple<uint32_t, std::string, uint64_t>, Lines> known;
   StepNumbers numbers(entry.job.presence);
   std::vector<double> row_numbers;
-  RowsWanted wanted;
-  wanted.end = destination.until;
+  const RowsWanted wanted = RowsFor(entry.job, destination);
   return archive.ReadRows(entry.key, destination.scope, wanted, [&](const StoredRow& row) {
     const auto [at, is_new] =
         known.try_emplace({row.node, std::string(row.group), row.schema->id()});

@@ -1,5 +1,7 @@
 #include "forward/formats/table.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -18,9 +20,8 @@ namespace {
 constexpr uint64_t kMissingBits = 0x7ff8000000000000;
 const double kMissingValue = std::bit_cast<double>(kMissingBits);
 
-// Rows of one schema: for each of their values the table's column, or kNowhere.
-using Places = std::vector<size_t>;
-constexpr size_t kNowhere = SIZE_MAX;
+// Rows of one schema: those of their values that are wanted, each with the table's column.
+using Places = std::vector<std::pair<size_t, size_t>>;
 
 // One row for all rows of a step of time.
 class Resampler {
@@ -74,13 +75,14 @@ class Resampler {
 class Table {
  public:
   Table(const Archive& archive, const ProfileEntry& entry, const Destination& to, TableSink& sink,
-        const OnSamples& on_samples, size_t values)
+        const OnSamples& on_samples, size_t values, size_t most_columns)
       : archive_(archive),
         entry_(entry),
         to_(to),
         sink_(sink),
         on_samples_(on_samples),
         values_(values),
+        most_columns_(most_columns),
         numbers_(entry.job.presence) {}
 
   Result<Written> Write();
@@ -104,6 +106,7 @@ class Table {
   TableSink& sink_;
   const OnSamples& on_samples_;
   const size_t values_;
+  const size_t most_columns_;
 
   std::vector<Column> columns_;
   std::map<Shape, Places> places_;
@@ -121,14 +124,15 @@ class Table {
 
 void Table::AddColumns(uint32_t node, const std::string& group, const Schema& schema) {
   Places& places = places_[{node, group, schema.id()}];
+  size_t value = 0;
   for (auto& column : ColumnsOf(entry_.job, node, group, schema, to_)) {
-    places.push_back(kNowhere);
+    const size_t of = value++;
     if (!column) continue;
     const std::string name =
         SeriesName(column->series.metric.name + column->suffix, column->series.tags);
     const auto [at, is_new] = index_.try_emplace(name, columns_.size());
     if (is_new) columns_.push_back(*std::move(column));
-    places.back() = at->second;
+    places.emplace_back(of, at->second);
   }
 }
 
@@ -148,7 +152,15 @@ Status Table::FindColumns() {
   std::stable_sort(all.begin(), all.end(), [](const Found& a, const Found& b) {
     return std::tie(a.node, a.group, a.first) < std::tie(b.node, b.group, b.first);
   });
-  for (const Found& one : all) AddColumns(one.node, one.group, *one.schema);
+  for (const Found& one : all) {
+    AddColumns(one.node, one.group, *one.schema);
+    if (columns_.size() <= most_columns_) continue;
+    return {Code::kLimit,
+            fmt::format("a table has {} columns at most, and one of step {} has a column for each "
+                        "series of each node: name metrics (--metrics), nodes (--node), or write "
+                        "OpenMetrics text (.om), which has no columns",
+                        most_columns_, entry_.job.id.ToString())};
+  }
   return {};
 }
 
@@ -166,12 +178,11 @@ Status Table::AddRow(const StoredRow& row) {
   if (found == places_.end()) return {};  // it came after the columns were told
   const Places& places = found->second;
   double* into = nullptr;
-  for (size_t i = 0; i < places.size(); ++i) {
-    if (places[i] == kNowhere) continue;
-    const double value = reduced ? row_numbers_[i] : row.block.Column(i)[row.row];
+  for (const auto& [of, column] : places) {
+    const double value = reduced ? row_numbers_[of] : row.block.Column(of)[row.row];
     if (IsMissing(value)) continue;
     if (into == nullptr) into = RowAt(row.time());
-    into[places[i]] = value;
+    into[column] = value;
     ++written_.samples;
   }
   return {};
@@ -212,8 +223,7 @@ Result<Written> Table::Write() {
   if (to_.step > 0) resampler_.emplace(to_.step, columns_);
   written_.series = columns_.size();
   SONDE_RETURN_IF_ERROR(sink_.Begin(*profile, columns_));
-  RowsWanted wanted;
-  wanted.end = to_.until;
+  RowsWanted wanted = RowsFor(entry_.job, to_);
   const size_t rows =
       std::clamp<size_t>(values_ / std::max<size_t>(columns_.size(), 1), 1, 1 << 16);
   wanted.window = static_cast<Nanos>(rows) * std::max<Nanos>(entry_.job.period, kMinPeriod);
@@ -241,8 +251,8 @@ std::unique_ptr<TableSink> MakeTableSink(Protocol protocol, TextSink sink) {
 
 Result<Written> WriteTable(const Archive& archive, const ProfileEntry& entry,
                            const Destination& destination, TableSink& sink,
-                           const OnSamples& on_samples, size_t values) {
-  return Table(archive, entry, destination, sink, on_samples, values).Write();
+                           const OnSamples& on_samples, size_t values, size_t columns) {
+  return Table(archive, entry, destination, sink, on_samples, values, columns).Write();
 }
 
 void AppendNumber(double value, std::string& out) {

@@ -53,11 +53,17 @@ std::unique_ptr<TableSink> MakeTableSink(Protocol protocol, TextSink sink);
 // Called from time to time: how many samples so far, up to which time.
 using OnSamples = std::function<void(uint64_t samples, Nanos reached)>;
 
-// Writes one profile. `values`: the most that a window holds.
+// A window of so many columns has 16 rows, and the blocks of a long time are read again for each
+// window.
+inline constexpr size_t kMostColumns = 262'144;
+
+// Writes one profile. `values`: the most that a window holds. kLimit if there are more columns than
+// `columns`.
 inline constexpr size_t kWindowValues = size_t{4} << 20;
 Result<Written> WriteTable(const Archive& archive, const ProfileEntry& entry,
                            const Destination& destination, TableSink& sink,
-                           const OnSamples& on_samples = nullptr, size_t values = kWindowValues);
+                           const OnSamples& on_samples = nullptr, size_t values = kWindowValues,
+                           size_t columns = kMostColumns);
 
 // The shortest text that reads back as the same value; "nan", "inf", "-inf".
 void AppendNumber(double value, std::string& out);

@@ -36,7 +36,6 @@ struct ReadTally {
 };
 
 class Damage;
-class JoinedCache;
 class JoinedRecord;
 struct FileRecord;
 struct Part;
@@ -114,19 +113,17 @@ class ProfileReader {
   };
   Result<Places> FindPlaces(SeriesScope scope, Nanos start, Nanos end, ReadTally& tally) const;
   // The blocks of one stream that overlap in time, and are read together.
-  using Unit = std::vector<const Place*>;
+  using Unit = std::vector<Place*>;
   // In the order in which they are read. `daemons`: for each node, how many daemons its host had
   // before it; empty: none.
-  static std::vector<Unit> UnitsOf(const std::vector<const Place*>& blocks,
+  static std::vector<Unit> UnitsOf(const std::vector<Place*>& blocks,
                                    const std::vector<uint32_t>& daemons);
-  // kCorrupt if it is damaged.
-  Result<Block> BlockAt(const Place& place, const Places& places, JoinedCache& joined) const;
+  class BlockReading;
   // Calls `f` for the rows of the unit in the order of time, each time once; `f` may end it. Where
   // reduced rows of two writers overlap, it is the row of more nodes. `row` is an index into
   // `block`.
-  using OnRow = std::function<Status(const Place& place, const Block& block, size_t row)>;
-  Status MergeRows(const Unit& unit, const Places& places, JoinedCache& joined,
-                   const OnRow& f) const;
+  using OnRow = std::function<Status(Place& place, const Block& block, size_t row)>;
+  Status MergeRows(const Unit& unit, BlockReading& blocks, const OnRow& f) const;
   // Of the reduced blocks that reach into the time.
   Status ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally, const OnRow& f) const;
   // Calls `f` for every good block in the order of keys that has rows of that time, those of one

@@ -3,9 +3,11 @@
 #include <cmath>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <string_view>
 #include <tuple>
 #include <unordered_map>
+#include <utility>
 
 #include "profiles/disk/leveldb_env.h"
 #include "profiles/disk/leveldb_read.h"
@@ -32,7 +34,9 @@ std::vector<uint32_t> DaemonsOf(const JobDescription& job) {
   std::unordered_map<std::string_view, uint32_t> of_host;
   std::vector<uint32_t> daemons;
   daemons.reserve(job.nodes.size());
-  for (const NodeInfo& node : job.nodes) daemons.push_back(of_host[node.host]++);
+  for (const NodeInfo& node : job.nodes) {
+    daemons.push_back(node.host.empty() ? 0 : of_host[node.host]++);  // "": not known yet
+  }
   return daemons;
 }
 
@@ -75,7 +79,7 @@ Result<ProfileReader::Places> ProfileReader::FindPlaces(SeriesScope scope, Nanos
 // goes first: stream by stream where blocks are by themselves, and record by record where they are
 // joined, for in a record are nodes from anywhere in the step, and to read it again for each of
 // them would take twenty times as long.
-std::vector<ProfileReader::Unit> ProfileReader::UnitsOf(const std::vector<const Place*>& blocks,
+std::vector<ProfileReader::Unit> ProfileReader::UnitsOf(const std::vector<Place*>& blocks,
                                                         const std::vector<uint32_t>& daemons) {
   struct Turn {
     uint32_t daemon;  // of the host
@@ -119,19 +123,69 @@ std::vector<ProfileReader::Unit> ProfileReader::UnitsOf(const std::vector<const 
   return in_turn;
 }
 
-Result<Block> ProfileReader::BlockAt(const Place& place, const Places& places,
-                                     JoinedCache& joined) const {
-  if (place.record != Place::kApart) return joined.Read(places.records[place.record], place.entry);
-  std::string bytes;
-  const leveldb::Status read = db_.Get(CheckedRead(), keys::Block(key_, place.key), &bytes);
-  if (!read.ok()) return FromLevelDb(read, "read a block");
-  auto block = DecodeBlock(bytes);
-  if (!block.ok()) return Status(Code::kCorrupt, std::string(block.status().message()));
-  return block;
-}
+// Decodes blocks at their places.
+class ProfileReader::BlockReading {
+ public:
+  // `metric`: those whose columns are wanted; nullptr: all. The others outlive it.
+  BlockReading(leveldb::DB& db, const std::string& profile, const Places& places,
+               std::function<bool(const Metric&)> metric)
+      : db_(db), profile_(profile), places_(places), metric_(std::move(metric)), joined_(db) {}
 
-Status ProfileReader::MergeRows(const Unit& unit, const Places& places, JoinedCache& joined,
-                                const OnRow& f) const {
+  // Whether the schema has any column that is wanted.
+  bool Wants(const Schema& schema) { return !metric_ || !ColumnsOf(schema).empty(); }
+  // As wide as the schema. kCorrupt if it is damaged.
+  Result<Block> Read(const Place& place) {
+    const Columns* const some = metric_ ? &ColumnsOf(*place.schema) : nullptr;
+    const bool all = some == nullptr || some->size() == place.schema->size();
+    Result<Block> block =
+        place.record != Place::kApart
+            ? joined_.Read(places_.records[place.record], place.entry, all ? nullptr : some)
+            : ReadApart(place, all ? nullptr : some);
+    if (!block.ok() || all) return block;
+    return Widen(*block, *some, place.schema->size());
+  }
+
+ private:
+  using Columns = JoinedRecord::ColumnList;
+
+  const Columns& ColumnsOf(const Schema& schema) {
+    const auto [found, is_new] = columns_.try_emplace(schema.id());
+    for (size_t i = 0; is_new && i < schema.size(); ++i) {
+      if (metric_(schema[i].metric)) found->second.emplace_back(i, i);
+    }
+    return found->second;
+  }
+  Result<Block> ReadApart(const Place& place, const Columns* some) const {
+    std::string bytes;
+    const leveldb::Status read = db_.Get(CheckedRead(), keys::Block(profile_, place.key), &bytes);
+    if (!read.ok()) return FromLevelDb(read, "read a block");
+    auto block = some == nullptr ? DecodeBlock(bytes)
+                                 : DecodeColumns(bytes, WantedOf(*some, place.schema->size()));
+    if (!block.ok()) return Status(Code::kCorrupt, std::string(block.status().message()));
+    return block;
+  }
+  static Block Widen(const Block& narrow, const Columns& columns, size_t width) {
+    Block wide;
+    wide.schema_id = narrow.schema_id;
+    wide.times = narrow.times;
+    wide.values.assign(width * narrow.times.size(), std::nan(""));
+    for (size_t i = 0; i < columns.size(); ++i) {
+      std::ranges::copy(
+          narrow.Column(i),
+          wide.values.begin() + static_cast<ptrdiff_t>(columns[i].first * narrow.times.size()));
+    }
+    return wide;
+  }
+
+  leveldb::DB& db_;
+  const std::string& profile_;
+  const Places& places_;
+  const std::function<bool(const Metric&)> metric_;
+  JoinedCache joined_;
+  std::map<uint64_t, Columns> columns_;  // by schema
+};
+
+Status ProfileReader::MergeRows(const Unit& unit, BlockReading& blocks, const OnRow& f) const {
   struct Row {
     Nanos time;
     double nodes;
@@ -141,7 +195,7 @@ Status ProfileReader::MergeRows(const Unit& unit, const Places& places, JoinedCa
   std::vector<Block> decoded;
   std::vector<Row> rows;
   for (const Place* place : unit) {
-    auto block = BlockAt(*place, places, joined);
+    auto block = blocks.Read(*place);
     if (!block.ok() && block.status().code() != Code::kCorrupt) return block.status();
     const bool good = block.ok() && block->columns() == place->schema->size();
     if (!block.ok()) Found("some of the blocks", block.status());
@@ -166,27 +220,30 @@ Status ProfileReader::MergeRows(const Unit& unit, const Places& places, JoinedCa
 
 Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally,
                                         const OnRow& f) const {
-  const auto places = FindPlaces(SeriesScope::kReduced, start, end, tally);
+  auto places = FindPlaces(SeriesScope::kReduced, start, end, tally);
   if (!places.ok()) return places.status();
-  std::vector<const Place*> blocks;
-  for (const Place& place : places->blocks) blocks.push_back(&place);
-  JoinedCache joined(db_);
-  for (const Unit& unit : UnitsOf(blocks, {})) {
-    SONDE_RETURN_IF_ERROR(MergeRows(unit, *places, joined, f));
+  std::vector<Place*> all;
+  for (Place& place : places->blocks) all.push_back(&place);
+  BlockReading blocks(db_, key_, *places, nullptr);
+  for (const Unit& unit : UnitsOf(all, {})) {
+    SONDE_RETURN_IF_ERROR(MergeRows(unit, blocks, f));
   }
   return {};
 }
 
 Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
                                const OnStoredRow& f) const {
+  constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
   ReadTally tally;
-  const auto places = FindPlaces(scope, wanted.start, wanted.end, tally);
+  auto places = FindPlaces(scope, wanted.start, wanted.end, tally);
   if (!places.ok()) return places.status();
-  std::vector<const Place*> left;
-  for (const Place& place : places->blocks) {
-    if (!wanted.stream || wanted.stream(place.key.node, place.key.group, place.info)) {
-      left.push_back(&place);
-    }
+  const bool reduced = scope == SeriesScope::kReduced;
+  BlockReading blocks(db_, key_, *places, reduced ? nullptr : wanted.metric);
+  std::vector<Place*> left;
+  for (Place& place : places->blocks) {
+    const BlockKey& key = place.key;
+    if (wanted.stream && !wanted.stream(key.node, key.group, place.info)) continue;
+    if (blocks.Wants(*place.schema)) left.push_back(&place);
   }
   // Without joined blocks the nodes are in the order of their indexes, and so are a host's daemons.
   std::vector<uint32_t> daemons;
@@ -195,25 +252,30 @@ Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
     if (!job.ok()) return job.status();
     daemons = DaemonsOf(**job);
   }
-  JoinedCache joined(db_);
   const Nanos window = std::max<Nanos>(wanted.window, 1);
   for (Nanos from = wanted.start; !left.empty();) {
     Nanos first = wanted.end;
     for (const Place* place : left) first = std::min(first, place->info.first);
     from = std::max(from, first);
     const Nanos to = wanted.end - from < window ? wanted.end : from + window - 1;
-    std::vector<const Place*> now;
+    std::vector<Place*> now;
     std::copy_if(left.begin(), left.end(), std::back_inserter(now),
                  [&](const Place* place) { return place->info.first <= to; });
     for (const Unit& unit : UnitsOf(now, daemons)) {
+      // Where rows are thinned few windows have any: a block waits for the next one that has.
+      for (Place* place : unit) place->info.first = kNever;
       SONDE_RETURN_IF_ERROR(
-          MergeRows(unit, *places, joined, [&](const Place& place, const Block& block, size_t row) {
-            if (block.times[row] < from || block.times[row] > to) return Status();
+          MergeRows(unit, blocks, [&](Place& place, const Block& block, size_t row) {
+            const Nanos time = block.times[row];
+            if (time > to) place.info.first = std::min(place.info.first, time);
+            if (time < from || time > to) return Status();
             return f({place.key.node, place.key.group, place.schema, block, row});
           }));
     }
     if (wanted.on_window) SONDE_RETURN_IF_ERROR(wanted.on_window(to));
-    std::erase_if(left, [&](const Place* place) { return place->info.last <= to; });
+    std::erase_if(left, [&](const Place* place) {
+      return place->info.last <= to || place->info.first == kNever;
+    });
     if (to >= wanted.end) break;
     from = to + 1;
   }

@@ -154,14 +154,6 @@ class Targets {
   std::map<NodesSchema, Wanted> columns_;
 };
 
-// Those columns, each with the index of its series. If few of many series are wanted, the others
-// cost a tenth.
-Result<Block> DecodeSome(std::string_view bytes, size_t columns, const Targets::Columns& wanted) {
-  std::vector<bool> is_wanted(columns);
-  for (const auto& [column, series] : wanted) is_wanted[column] = true;
-  return DecodeColumns(bytes, is_wanted);
-}
-
 // Lists the series of one stream after the other, each once.
 class SeriesList {
  public:
@@ -263,9 +255,10 @@ Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const Ser
           before.Add({stored.key, stored.info, &columns.counters});
           return true;
         }
-        const auto block = stored.joined != nullptr
-                               ? stored.joined->Columns(stored.entry, columns.all)
-                               : DecodeSome(stored.bytes, stored.schema->size(), columns.all);
+        const auto block =
+            stored.joined != nullptr
+                ? stored.joined->Columns(stored.entry, columns.all)
+                : DecodeColumns(stored.bytes, WantedOf(columns.all, stored.schema->size()));
         if (!block.ok()) {
           Found("some of the blocks", block.status());
           return true;
@@ -289,7 +282,7 @@ Result<std::vector<SeriesData>> ProfileReader::Read(SeriesScope scope, const Ser
         std::string bytes;
         const leveldb::Status read = db_.Get(CheckedRead(), keys::Block(key_, place.key), &bytes);
         if (!read.ok()) return FromLevelDb(read, "read a block");
-        return DecodeSome(bytes, place.info.columns, columns);
+        return DecodeColumns(bytes, WantedOf(columns, place.info.columns));
       });
   for (const auto& [series, points] : counted) collector.AddEarlier(series, points);
   return collector.Take();

@@ -26,7 +26,7 @@ struct StoredRow {
   uint32_t node;
   std::string_view group;
   const Schema::Ptr& schema;
-  const Block& block;  // its columns are those of the schema
+  const Block& block;  // its columns are those of the schema; of metrics not wanted NaN
   size_t row;          // in the block
   Nanos time() const { return block.times[row]; }
 };
@@ -47,6 +47,9 @@ struct RowsWanted {
   Nanos window = 600 * kSecond;
   // Which streams (node, group), and which of their blocks; nullptr: all.
   std::function<bool(uint32_t node, const std::string& group, const BlockInfo& info)> stream;
+  // Of nodes' rows: the metrics whose columns are read; nullptr: all. Streams without any are left
+  // out.
+  std::function<bool(const Metric&)> metric = nullptr;
   // Called after the last row of a span, with the time up to which all rows were given.
   std::function<Status(Nanos until)> on_window = nullptr;
 };

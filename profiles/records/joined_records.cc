@@ -38,13 +38,11 @@ Status JoinedRecord::Decode() {
 }
 
 // A reader asks for the same columns of one entry after the other.
-Result<Block> JoinedRecord::Columns(size_t entry,
-                                    const std::vector<std::pair<size_t, size_t>>& columns) {
-  std::vector<bool> wanted(joined_.info.columns);
-  for (const auto& [column, what] : columns) {
-    if (column >= wanted.size()) return Status(Code::kCorrupt, "joined blocks have fewer columns");
-    wanted[column] = true;
+Result<Block> JoinedRecord::Columns(size_t entry, const ColumnList& columns) {
+  if (!columns.empty() && columns.back().first >= joined_.info.columns) {
+    return Status(Code::kCorrupt, "joined blocks have fewer columns");
   }
+  std::vector<bool> wanted = WantedOf(columns, joined_.info.columns);
   if (!some_ || wanted != wanted_) {
     auto some = DecodeColumns(joined_.block, wanted);
     if (!some.ok()) return some.status();
@@ -57,6 +55,12 @@ Result<Block> JoinedRecord::Columns(size_t entry,
 Result<Block> JoinedRecord::Rows(size_t entry) {
   SONDE_RETURN_IF_ERROR(Decode());
   return RowsOfEntry(joined_, *all_, entry);
+}
+
+std::vector<bool> WantedOf(const JoinedRecord::ColumnList& columns, size_t count) {
+  std::vector<bool> wanted(count);
+  for (const auto& [column, what] : columns) wanted[column] = true;
+  return wanted;
 }
 
 Status ForEachJoined(leveldb::DB& db, std::string_view profile,
@@ -97,13 +101,14 @@ Result<JoinedRecord*> JoinedCache::Find(std::string_view at) {
   return &records_.emplace(at, *std::move(record)).first->second;
 }
 
-Result<Block> JoinedCache::Read(std::string_view at, size_t entry) {
+Result<Block> JoinedCache::Read(std::string_view at, size_t entry,
+                                const JoinedRecord::ColumnList* columns) {
   const auto record = Find(at);
   if (!record.ok()) return record.status();
   if (entry >= (*record)->entries().size()) {
     return Status(Code::kCorrupt, "joined blocks are fewer");
   }
-  return (*record)->Rows(entry);
+  return columns == nullptr ? (*record)->Rows(entry) : (*record)->Columns(entry, *columns);
 }
 
 Result<Schema::Ptr> ReadJoinedSchema(leveldb::DB& db, std::string_view profile, uint64_t id) {

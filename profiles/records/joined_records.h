@@ -35,9 +35,10 @@ class JoinedRecord {
   const BlockInfo& info() const { return joined_.info; }  // its times mean nothing
   const std::vector<JoinedEntry>& entries() const { return joined_.entries; }
   BlockInfo InfoOf(size_t entry) const;
-  // These columns of the entry's rows, each with whatever, in ascending order. Others are not
-  // decoded.
-  Result<Block> Columns(size_t entry, const std::vector<std::pair<size_t, size_t>>& columns);
+  // Columns in ascending order, each with whatever.
+  using ColumnList = std::vector<std::pair<size_t, size_t>>;
+  // These columns of the entry's rows. Others are not decoded.
+  Result<Block> Columns(size_t entry, const ColumnList& columns);
   // All of the entry's rows.
   Result<Block> Rows(size_t entry);
   // What Rows keeps of the record, bytes.
@@ -55,6 +56,9 @@ class JoinedRecord {
   std::vector<bool> wanted_;   // these
 };
 
+// As DecodeColumns takes it, for a block of so many columns.
+std::vector<bool> WantedOf(const JoinedRecord::ColumnList& columns, size_t count);
+
 // Calls `f` for each of a profile's, until it says that these are enough (false); `bad` hears of
 // each that is damaged.
 Status ForEachJoined(leveldb::DB& db, std::string_view profile,
@@ -68,8 +72,9 @@ class JoinedCache {
   static constexpr size_t kMostBytes = 64u << 20;  // of decoded values; one record in any case
 
   explicit JoinedCache(leveldb::DB& db) : db_(db) {}
-  // That block of the record, decoded.
-  Result<Block> Read(std::string_view at, size_t entry);
+  // That block of the record, decoded; `columns`: these alone, nullptr: all.
+  Result<Block> Read(std::string_view at, size_t entry,
+                     const JoinedRecord::ColumnList* columns = nullptr);
   // How often a record was read and decoded.
   size_t decoded() const { return decoded_; }
 

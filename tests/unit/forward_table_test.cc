@@ -137,6 +137,32 @@ TEST(TableOfManyNodes, HasTheirColumnsInTheOrderOfTheNodes) {
   EXPECT_EQ(csv(true), apart);
 }
 
+TEST_F(TableTest, OfTooManyColumnsSaysWhatToNameInstead) {
+  for (const uint32_t node : {0, 1}) ASSERT_TRUE(PutNodeBlock(*live_, node, 1, 0, 2).ok());
+  End();
+  const auto archive = *Archive::Open(dir_.path());
+  const auto entry = archive->Entry(keys::ProfileKey(TestJob()));
+  const auto write = [&](const std::string& to, size_t columns) {
+    size_t bytes = 0;
+    const auto sink = MakeCsv([&](std::string_view piece) {
+      bytes += piece.size();
+      return Status();
+    });
+    const auto written =
+        WriteTable(*archive, *entry, *ParseDestination(to), *sink, nullptr, kWindowValues, columns);
+    EXPECT_EQ(written.ok(), bytes > 0) << "nothing is written of a table that is none";
+    return written.status();
+  };
+  EXPECT_TRUE(write("x.csv scope=node", 4).ok());
+  const Status status = write("x.csv scope=node", 3);
+  EXPECT_EQ(status.code(), Code::kLimit);
+  EXPECT_THAT(
+      std::string(status.message()),
+      testing::AllOf(HasSubstr("3 columns at most"), HasSubstr("--metrics"), HasSubstr("--node")));
+  EXPECT_TRUE(write("x.csv scope=node metrics=task_cpu*", 3).ok());
+  EXPECT_TRUE(write("x.csv node=n2", 3).ok());
+}
+
 TEST_F(TableTest, TheStepsNumbersAreThoseOfTheReport) {
   ASSERT_TRUE(PutReducedBlock(*live_, 1, 0, 2).ok());
   End();

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <memory>
 #include <random>
@@ -229,6 +230,72 @@ TEST(StoredRows, OfJoinedBlocksComeRecordByRecord) {
   }
   EXPECT_THAT(records, SizeIs(kRecords)) << "each is read and decoded once";
   EXPECT_EQ(RowsOf(*archive, step.key(), kForever), rows) << "the same order each time";
+}
+
+TEST(StoredRows, HaveTheWantedMetricsAlone) {
+  for (const bool joined : {false, true}) {
+    StoredStep step;
+    step.Put({0, 1, 0});
+    for (uint32_t node = 1; node + 1 < kManyNodes; node += 2) {
+      if (joined) {
+        step.PutJoined({{node, 1, 0, 3}, {node + 1, 1, 0, 3}});
+      } else {
+        for (const uint32_t one : {node, node + 1}) step.Put({one, 1, 0, 3});
+      }
+    }
+    step.UseSeries({TestSeries("other_bytes", MetricType::kGauge)});
+    step.Put({0, 2, 10});
+    const auto archive = step.Finish();
+    RowsWanted wanted;
+    wanted.metric = [](const Metric& metric) {
+      return metric.name == MetricOf(3) || metric.name == MetricOf(8);
+    };
+    size_t rows = 0;
+    const auto check = [&](const StoredRow& row) {
+      ++rows;
+      const double tick = static_cast<double>((row.time() - kTestStart) / kSecond);
+      EXPECT_EQ(row.block.columns(), kThings) << "the other schema is left out";
+      for (size_t i = 0; i < row.block.columns(); ++i) {
+        const double value = row.block.Column(i)[row.row];
+        if (i == 3 || i == 8) {
+          EXPECT_EQ(value, tick * (row.node + 1.0) + static_cast<double>(i));
+        } else {
+          EXPECT_TRUE(std::isnan(value)) << "column " << i;
+        }
+      }
+      return Status();
+    };
+    EXPECT_TRUE(archive->ReadRows(step.key(), SeriesScope::kNodes, wanted, check).ok());
+    EXPECT_EQ(rows, 1u + 3 * (kManyNodes - 2));
+  }
+}
+
+// Of a long step that was thinned each node has a few rows.
+TEST(StoredRows, ComeInNoMoreWindowsThanThereAreRows) {
+  StoredStep step;
+  for (const uint32_t node : {0, 1}) {
+    step.Put({node, 1, 0});
+    step.Put({node, 2, 500});
+    step.Put({node, 3, 900, 2});
+  }
+  const auto archive = step.Finish();
+  RowsWanted wanted;
+  wanted.window = kSecond;
+  std::vector<Nanos> windows;
+  size_t rows = 0;
+  wanted.on_window = [&](Nanos until) {
+    windows.push_back((until - kTestStart) / kSecond);
+    return Status();
+  };
+  EXPECT_TRUE(archive
+                  ->ReadRows(step.key(), SeriesScope::kNodes, wanted,
+                             [&](const StoredRow&) {
+                               ++rows;
+                               return Status();
+                             })
+                  .ok());
+  EXPECT_EQ(rows, 8u);
+  EXPECT_THAT(windows, ElementsAre(1, 501, 901, 902));
 }
 
 // Whatever their order otherwise.
