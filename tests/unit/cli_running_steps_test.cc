@@ -141,6 +141,8 @@ TEST_F(RunningStep, IsKnownByWhatItsHeadSays) {
   ASSERT_THAT(*series, SizeIs(2));
   EXPECT_EQ(*series->front().tags.Find("job"), "4712.0");
   EXPECT_NE(series->front().tags.Find("host"), nullptr);
+  EXPECT_THAT(*WaitFor(*source, &web::StepSeries::ListSeries, std::string("node_load1"), size_t{1}),
+              SizeIs(1));
   const auto jobs = WaitFor(*source, &web::StepHistory::Jobs, size_t{1});
   EXPECT_EQ(jobs->front().id.ToString(), "4712.0");
 }

@@ -82,6 +82,37 @@ TEST_F(ServeTest, ListsFinishedStepsAndTheirSeries) {
   EXPECT_TRUE(WaitFor(*source, &web::StepSeries::Names)->values.contains("124.0"));
 }
 
+// In blocks ranks count from the first one of their node.
+TEST_F(ServeTest, NamesHaveTheHostsAndRanksOfAllNodes) {
+  const JobDescription job = TestJob("125", kTestStart);
+  auto live = LiveArchive::Create(root(), job);
+  ASSERT_TRUE(live.ok());
+  const auto schema = Schema::Make(
+      {TestSeries("task_resident_memory_bytes", MetricType::kGauge, {{"task", "0"}}),
+       TestSeries("task_resident_memory_bytes", MetricType::kGauge, {{"task", "1"}}),
+       TestSeries("task_io_total", MetricType::kCounter, {{"file", "a"}, {"task", "any"}})});
+  for (const auto& [node, group] : {std::pair(0u, "task"), {1u, "task+2"}}) {
+    ASSERT_TRUE(
+        (*live)
+            ->PutBlock({node, group, 1}, *schema, MakeBlock(*schema, TestTimes(0, 1), {1, 2, 3}))
+            .ok());
+  }
+  Profile profile;
+  profile.job = job;
+  profile.job.state = EndState::kCompleted;
+  ASSERT_TRUE((*live)->PutProfile(profile).ok());
+  ASSERT_TRUE((*live)->Finish().ok());
+  const auto source = OpenSource();
+  const auto names = WaitFor(*source, &web::StepSeries::Names);
+  ASSERT_TRUE(names.ok());
+  for (const char* key : {"task", "file", "host", "job"}) EXPECT_TRUE(names->keys.contains(key));
+  for (const char* value : {"0", "1", "2", "3", "any", "a", "n1", "n2", "125.0"}) {
+    EXPECT_TRUE(names->values.contains(value)) << value;
+  }
+  EXPECT_FALSE(names->values.contains("4"));
+  EXPECT_TRUE(names->metrics.contains("task_io_total"));
+}
+
 TEST_F(ServeTest, AnswersQueriesAboutOneStep) {
   const auto source = OpenSource();
   QuerySpec spec = Memory("123.0");
