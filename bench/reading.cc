@@ -9,11 +9,12 @@
 //   names       the names of all metrics, tags and hosts, as suggestions need them
 //   lookup      one series of one metric
 //   rows        every row of every node, as exports need them
+//   table       one metric of all hosts as CSV, of up to 50,000 nodes
 //
 // The profile is what the head's own code leaves of a large step: 344 series in two groups, thinned
 // to four rows a node. joined: blocks of nodes that came in any order, 16 in a record; apart: each
 // node's by themselves. Each question is asked three times by new processes, and the least counts.
-// usage: bench_reading [NODES...]
+// usage: bench_reading [QUESTION...] [NODES...]
 #include <fmt/core.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,6 +29,7 @@
 #include <memory>
 #include <numeric>
 #include <random>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,6 +37,7 @@
 
 #include "bench/growth.h"
 #include "core/log.h"
+#include "forward/formats/table.h"
 #include "profiles/archive/asked_series.h"
 #include "profiles/archive/open_archive.h"
 #include "profiles/live/live_archive.h"
@@ -59,6 +62,7 @@ constexpr size_t kAtOnce = 256;   // blocks that are written
 constexpr uint32_t kTasks = 8;    // of a node
 constexpr size_t kRuns = 3;
 constexpr int kTimes = 20;
+constexpr uint32_t kMostInTable = 50'000;
 constexpr std::string_view kMetric = "node_bench_10_total";
 constexpr std::string_view kHost = "n000005";
 
@@ -313,6 +317,22 @@ void ReadAllRows(const std::string& root, uint32_t nodes) {
   Check(rows == uint64_t{2} * kRows * nodes && sum >= 0, "the number of rows");
 }
 
+void WriteCsv(const std::string& root, uint32_t nodes) {
+  const auto archive = OpenAt(root);
+  const auto to = forward::ParseDestination(fmt::format("x.csv scope=node metrics={}", kMetric));
+  Die(to.status());
+  size_t lines = 0;
+  const auto sink = forward::MakeCsv([&](std::string_view text) {
+    lines += static_cast<size_t>(std::ranges::count(text, '\n'));
+    return Status();
+  });
+  const auto entry = archive->Entry(keys::ProfileKey(DescribeStep(0)));
+  Die(entry.status());
+  const auto written = forward::WriteTable(*archive, *entry, *to, *sink);
+  Die(written.status());
+  Check(lines == 1 + kRows && written->samples == uint64_t{kRows} * kOfMetric * nodes, "a table");
+}
+
 using Question = std::function<void(const std::string& root, uint32_t nodes)>;
 const std::vector<std::pair<std::string_view, Question>>& Questions() {
   static const std::vector<std::pair<std::string_view, Question>> all = {
@@ -336,15 +356,18 @@ const std::vector<std::pair<std::string_view, Question>>& Questions() {
        }},
       {"names", AskNames},
       {"lookup", [](const std::string& root, uint32_t /*nodes*/) { LookUp(root); }},
-      {"rows", ReadAllRows}};
+      {"rows", ReadAllRows},
+      {"table", WriteCsv}};
   return all;
 }
 
-void Run(uint32_t nodes, bool joined) {
+void Run(uint32_t nodes, bool joined, const std::set<std::string_view>& asked) {
   const TempDir directory;
   const std::string root = directory.path() + "/archive";
   InChild([&] { Maker(root, nodes, joined).Make(); });
   for (const auto& [name, ask] : Questions()) {
+    if (!asked.empty() && !asked.contains(name)) continue;
+    if (name == "table" && nodes > kMostInTable) continue;
     Cost least;
     for (size_t run = 0; run < kRuns; ++run) {
       const Cost cost = InChild([&, &ask = ask] { ask(root, nodes); });
@@ -363,7 +386,18 @@ void Run(uint32_t nodes, bool joined) {
 }  // namespace sonde
 
 int main(int argc, char** argv) {
-  for (const uint32_t nodes : sonde::growth::Sizes(argc, argv, 100, {1'000, 10'000, 32'000})) {
-    for (const bool joined : {true, false}) sonde::Run(nodes, joined);
+  std::set<std::string_view> asked;
+  std::vector<char*> rest = {argv[0]};
+  for (int i = 1; i < argc; ++i) {
+    const auto is_named = [&](const auto& question) { return question.first == argv[i]; };
+    if (std::ranges::any_of(sonde::Questions(), is_named)) {
+      asked.insert(argv[i]);
+    } else {
+      rest.push_back(argv[i]);
+    }
+  }
+  for (const uint32_t nodes : sonde::growth::Sizes(static_cast<int>(rest.size()), rest.data(), 100,
+                                                   {1'000, 10'000, 32'000})) {
+    for (const bool joined : {true, false}) sonde::Run(nodes, joined, asked);
   }
 }
