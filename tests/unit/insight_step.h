@@ -14,6 +14,7 @@
 
 #include "profiles/live/live_archive.h"
 #include "profiles/model/footprint.h"
+#include "profiles/records/stored_bytes.h"
 #include "series/store/task_ranks.h"
 #include "tests/unit/profiles_fixture.h"
 
@@ -23,13 +24,15 @@ inline constexpr int kStepTicks = 120;
 inline const Tags kTask = {{"task", "0"}};  // in a block ranks count from the node's first
 inline const Tags kUserTask = {{"mode", "user"}, {"task", "0"}};
 
-// One task on each node, a sample a second. What is given are rates per second, or the values of
-// gauges, by rank and tick; NaN: the node has no value then.
+// One task on each node, a row a second, or further apart, as nodes of large steps thin them. What
+// is given are rates per second, or the values of gauges, by rank and row; NaN: the node has no
+// value then.
 class StepOf {
  public:
   using Rate = std::function<double(uint32_t rank, int tick)>;
 
-  explicit StepOf(uint32_t nodes, int ticks = kStepTicks) : ticks_(ticks) {
+  explicit StepOf(uint32_t nodes, int ticks = kStepTicks, int seconds_apart = 1)
+      : ticks_(ticks), seconds_apart_(seconds_apart) {
     job = TestJob();
     job.nodes.clear();
     for (uint32_t i = 0; i < nodes; ++i) {
@@ -39,7 +42,7 @@ class StepOf {
       node.joined = job.start;
     }
     job.expected_nodes = job.expected_tasks = nodes;
-    job.end = job.start + ticks * kSecond;
+    job.end = job.start + Nanos{ticks} * seconds_apart * kSecond;
     job.state = EndState::kCompleted;
   }
   // Of each task, or of each node.
@@ -64,10 +67,11 @@ class StepOf {
         const auto schema = Schema::Make(SeriesOf(measured));
         SONDE_RETURN_IF_ERROR(
             (*live)->PutBlock({node, HasTasks(*schema) ? GroupFrom(node, group) : group, 1},
-                              *schema, MakeBlock(*schema, TestTimes(0, ticks_), of_nodes.back())));
+                              *schema, MakeBlock(*schema, Times(), of_nodes.back())));
       }
       SONDE_RETURN_IF_ERROR(PutReduced(**live, group, measured, of_nodes, profile));
     }
+    profile.cost.stored_bytes = StoredBytes((*live)->content_bytes(), profile);
     SONDE_RETURN_IF_ERROR((*live)->PutProfile(profile));
     return (*live)->Finish();
   }
@@ -88,6 +92,12 @@ class StepOf {
   void Add(const std::string& group, Series series, Rate rate) {
     groups_[group].push_back({std::move(series), std::move(rate)});
   }
+  std::vector<Nanos> Times() const {
+    std::vector<Nanos> times;
+    for (int i = 1; i <= ticks_; ++i)
+      times.push_back(job.start + Nanos{i} * seconds_apart_ * kSecond);
+    return times;
+  }
   static std::vector<Series> SeriesOf(const std::vector<Measured>& measured) {
     std::vector<Series> out;
     for (const Measured& one : measured) out.push_back(one.series);
@@ -99,7 +109,7 @@ class StepOf {
       double sum = 0;
       for (int tick = 1; tick <= ticks_; ++tick) {
         const double value = one.rate(node, tick);
-        if (!std::isnan(value)) sum += value;
+        if (!std::isnan(value)) sum += value * seconds_apart_;
         const bool counts = one.series.metric.type == MetricType::kCounter;
         out.push_back(counts && !std::isnan(value) ? sum : value);
       }
@@ -117,7 +127,7 @@ class StepOf {
     std::vector<double> columns(schema->size() * ticks);
     FootprintBuilder footprint(job.start);
     footprint.SetSeries(series);
-    const std::vector<Nanos> times = TestTimes(0, ticks_);
+    const std::vector<Nanos> times = Times();
     for (size_t tick = 0; tick < ticks; ++tick) {
       std::vector<Reduced> row(series.size());
       for (size_t s = 0; s < series.size(); ++s) {
@@ -138,6 +148,7 @@ class StepOf {
   }
 
   int ticks_;
+  int seconds_apart_;
   std::map<std::string, std::vector<Measured>> groups_;
 };
 
