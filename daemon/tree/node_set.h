@@ -55,6 +55,19 @@ class NodeSet {
     }
   }
 
+  // Ascending, of the nodes before `end` those that are not in it. What is in it costs as much as
+  // its ranges.
+  template <typename OnNode>
+  void ForEachOther(uint32_t end, OnNode on_node) const {
+    uint32_t node = 0;
+    for (const Range& r : all()) {
+      for (; node < end && node < r.first; ++node) on_node(node);
+      node = r.last + 1;
+      if (node >= end) return;
+    }
+    for (; node < end; ++node) on_node(node);
+  }
+
   void Clear();
   void Set(uint32_t node) { *this = NodeSet(node); }
   void Add(const NodeSet& other);

@@ -164,5 +164,68 @@ TEST(GoneNodes, AreReadOnlyWhereTheyAreAskedFor) {
   EXPECT_EQ(step.read(), 1);
 }
 
+// Nodes of which an acting head has never heard, nor anybody else.
+TEST(GoneNodes, ThatNeverCameAreNotAskedFor) {
+  MeasuredStep step;
+  step.AddNode("n1", 1, 9);
+  step.Begin(9);
+  step.record().Update([](JobDescription& job) {
+    for (int i = 0; i < 2; ++i) job.nodes.emplace_back().lost = true;
+  });
+  const auto answer = step.Ask(ByHost(step.Sum(0, 10)));
+  ASSERT_TRUE(answer.ok()) << answer.status().message();
+  EXPECT_THAT(answer->results, SizeIs(1));
+  EXPECT_EQ(step.read(), 0);
+}
+
+// Components of a het step on the same host.
+TEST(GoneNodes, OfOneHostCountOnceForEachComponent) {
+  MeasuredStep step;
+  step.AddNode("n1", 1, 9);
+  step.End(step.AddNode("n2", 1, 4));
+  step.End(step.AddNode("n2", 1, 4));
+  step.Begin(9);
+  step.record().Update([](JobDescription& job) { job.nodes[2].job = "8"; });
+  const auto answer = step.Ask(ByHost(step.Sum(0, 10)));
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->nodes_answered, 3u);
+  EXPECT_EQ(answer->nodes_expected, 3u);
+}
+
+// A node ends, one comes, and the daemon of the one that has ended is started anew, each between
+// two questions: what a question needs to know of all nodes is kept for the next one.
+TEST(GoneNodes, AndOthersThatComeAreKnownToTheVeryNextQuestion) {
+  for (const int others : {0, 300}) {
+    MeasuredStep step(MetricType::kCounter);
+    step.AddNode("n1", 1, 30);
+    const uint32_t ends = step.AddNode("n2", 1, 9);
+    for (int i = 0; i < others; ++i) step.AddNode("more" + std::to_string(i), 1, 30);
+    step.Begin(9);
+    int newest = 9;
+    const auto expect_all = [&](uint32_t hosts, const std::string& when) {
+      for (int i = 0; i < 3; ++i) step.AddRow(++newest);
+      const auto all = static_cast<uint32_t>(others) + hosts;
+      for (const QuerySpec& spec : {step.Sum(0, newest), OfHosts(step.Sum(0, newest))}) {
+        const auto answer = step.Ask(spec);
+        ASSERT_TRUE(answer.ok()) << answer.status().message();
+        ASSERT_THAT(answer->results, SizeIs(1));
+        EXPECT_EQ(answer->rows_only, "") << when;
+        EXPECT_EQ(answer->results[0].points, step.Expected(spec)) << when;
+        EXPECT_EQ(answer->nodes_answered, all) << when;
+        EXPECT_EQ(answer->nodes_expected, all) << when;
+      }
+    };
+    step.End(ends);
+    step.Tell();
+    expect_all(2, "when one has ended");
+    step.AddNode("n3", newest + 1, 30);
+    step.Tell();
+    expect_all(3, "when another one has come");
+    step.AddNode("n2", newest + 1, 30);
+    step.Tell();
+    expect_all(3, "when a daemon was started anew");
+  }
+}
+
 }  // namespace
 }  // namespace sonde::head

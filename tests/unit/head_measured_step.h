@@ -89,6 +89,18 @@ class MeasuredStep {
         }),
         std::make_shared<Stored>(*this), [](const std::function<void()>& finish) { finish(); });
   }
+  // The head hears of nodes that have come, ended or were lost since.
+  void Tell() {
+    record_->Update([this](JobDescription& job) {
+      job.nodes.clear();
+      std::set<std::string> hosts;
+      for (const Node& node : nodes_) {
+        job.nodes.push_back(node.info);
+        hosts.insert(node.info.host);
+      }
+      job.expected_nodes = static_cast<uint32_t>(hosts.size());
+    });
+  }
   void AddRow(int tick) {
     std::vector<Reduced> row(1);
     tree::NodeSet present;

@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -40,6 +42,34 @@ TEST(HeadNames, HaveTheTasksThoughTheHeadsSeriesAreReduced) {
   EXPECT_TRUE((*names)->values.contains("0"));
   EXPECT_TRUE((*names)->values.contains("1"));
   EXPECT_FALSE((*names)->values.contains("2"));
+}
+
+// A million series take half a gigabyte of the head: it counts before it makes them.
+TEST(HeadNames, MoreSeriesThanAreLookedThroughAreNotMade) {
+  JobDescription job;
+  job.id = {"7", "0"};
+  job.nodes.resize(1100);
+  for (size_t i = 0; i < job.nodes.size(); ++i) job.nodes[i].host = "n" + std::to_string(i);
+  StepRecord record(job);
+  std::vector<Series> series(1000);
+  for (size_t i = 0; i < series.size(); ++i) series[i].metric.name = "m" + std::to_string(i);
+  record.Append(kSecond, std::vector<Reduced>(series.size()), series);
+  const LiveSource source(record, std::make_shared<AnsweringNodes>([](auto&&...) {
+                            FAIL() << "series are known here";
+                          }),
+                          nullptr, [](const std::function<void()>& finish) { finish(); });
+  const auto list = [&](std::string_view metric, size_t limit) {
+    std::optional<Result<std::vector<Series>>> told;
+    source.ListSeries(metric, limit, [&](auto series_told) { told = std::move(series_told); });
+    return *std::move(told);
+  };
+  EXPECT_EQ(list("", web::kMaxListed + 1).status().code(), Code::kLimit);
+  const auto of_one = list("m7", web::kMaxListed + 1);
+  ASSERT_TRUE(of_one.ok());
+  EXPECT_EQ(of_one->size(), job.nodes.size());
+  const auto few = list("", 5);
+  ASSERT_TRUE(few.ok()) << "so many can be had";
+  EXPECT_EQ(few->size(), 5u);
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -32,7 +33,8 @@ class NodeQuestionsTest : public testing::Test {
           asked_.emplace_back(spec, std::move(done));
           came_.notify_all();
         });
-    return std::make_shared<NodeQuestions>(record_, std::move(nodes), nullptr, most, 0);
+    return std::make_shared<NodeQuestions>(record_, std::make_shared<HostsNow>(record_),
+                                           std::move(nodes), nullptr, most, 0);
   }
   static QuerySpec Spec(const std::string& metric) {
     QuerySpec spec;
@@ -90,7 +92,7 @@ class NodeQuestionsTest : public testing::Test {
     return job;
   }
 
-  const StepRecord record_{Job()};
+  StepRecord record_{Job()};
   std::mutex mutex_;
   std::condition_variable came_;
   std::vector<std::pair<QuerySpec, Done>> asked_;
@@ -186,6 +188,39 @@ TEST_F(NodeQuestionsTest, APartIsGivenAsItIsAndWhole) {
   ASSERT_TRUE(WaitForAsked(3));
   Answer(2, {Code::kLimit, "too large"});
   EXPECT_EQ(failed.get_future().get().status().code(), Code::kLimit);
+}
+
+// Nodes pass over a question that is too long: who asks would wait for all of them, and hear of
+// none.
+TEST_F(NodeQuestionsTest, WhoNeedsMoreNamesThanAQuestionHoldsIsTold) {
+  record_.Update([](JobDescription& job) {
+    job.nodes.clear();
+    for (size_t i = 0; i < kMaxPatternLength / 8; ++i) {
+      NodeInfo node;
+      node.host = std::to_string(10'000'000 + i);
+      node.left = 1;
+      job.nodes.push_back(node);
+      node.left = 0;
+      job.nodes.push_back(node);
+    }
+  });
+  const auto questions = Make(2);
+  EXPECT_THAT(Ask(*questions, "a").get(), testing::HasSubstr("were started anew"));
+  const auto ask = [&](const std::vector<TagFilter>& filters) {
+    QuerySpec spec = Spec("a");
+    spec.filters = filters;
+    auto told = std::make_shared<std::promise<Status>>();
+    questions->Ask({spec, kTicks, [told](const Result<NodeQuestions::Answer>& result) {
+                      told->set_value(result.status());
+                    }});
+    return told->get_future();
+  };
+  const std::vector<TagFilter> one(1, {TagFilter::Type::kLiteralOr, "host", "10000007", false});
+  const std::vector<TagFilter> full(kMaxFilters, one[0]);
+  EXPECT_EQ(ask(full).get().code(), Code::kLimit);
+  EXPECT_EQ(asked(), 0u);
+  const auto answer = ask(one);
+  EXPECT_EQ(asked(), 1u) << "of one host they are few";
 }
 
 TEST_F(NodeQuestionsTest, AnAnswerThatComesAfterTheEndIsDropped) {

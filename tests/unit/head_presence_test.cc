@@ -14,6 +14,7 @@
 
 #include "daemon/head/record/presence.h"
 #include "profiles/model/presence.h"
+#include "series/query/pieces/absences.h"
 
 namespace sonde::head {
 namespace {
@@ -291,7 +292,10 @@ class LackingRows : public testing::Test {
     job_.nodes[1].host = "n2";
     for (NodeInfo& node : job_.nodes) node.joined = At(0) + 1;
   }
-  bool Lack(int first, int last) const { return LackNodes(job_, runs_, At(first), At(last)); }
+  bool Lack(int first, int last) const {
+    const auto absences = AbsencesOf(job_.nodes, runs_, 0, /*each_value=*/false);
+    return LackNodes(absences, runs_, At(first), At(last));
+  }
 
   JobDescription job_;
   std::vector<PresenceRun> runs_ = {{At(1), 2, 2, 0, 0}, {At(7), 1, 0, 1, 0}};

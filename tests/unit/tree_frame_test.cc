@@ -59,6 +59,15 @@ TEST(NodeSet, BehavesAsASetOfNumbers) {
     a.merge(b);
     for (uint32_t n = 0; n <= below; ++n) EXPECT_EQ(set.Has(n), a.contains(n)) << n;
     EXPECT_EQ(set, SetOf(a)) << "the same set has one form";
+    for (const uint32_t end : {below / 2, below, below + 3}) {
+      std::vector<uint32_t> others;
+      set.ForEachOther(end, [&](uint32_t n) { others.push_back(n); });
+      std::vector<uint32_t> expected;
+      for (uint32_t n = 0; n < end; ++n) {
+        if (!a.contains(n)) expected.push_back(n);
+      }
+      EXPECT_EQ(others, expected);
+    }
     set.Add(set);
     EXPECT_EQ(set, SetOf(a)) << "added to itself";
     std::string bytes;

@@ -40,9 +40,9 @@ Note OfRemark(const JobDescription& job, const Remark& remark) {
 }
 
 // The step's notes. Those of alarms are left out: they come as remarks, at their time.
-std::vector<Note> OfStep(const JobDescription& job) {
+std::vector<Note> OfStep(const JobDescription& job, const std::vector<std::string>& texts) {
   std::vector<Note> notes;
-  for (const std::string& text : job.notes) {
+  for (const std::string& text : texts) {
     if (text.starts_with("alarm ")) continue;
     Note& note = notes.emplace_back();
     note.start = job.start;
@@ -90,6 +90,11 @@ void Bound(size_t steps_left_out, Nanos first, std::vector<Note>& notes) {
 
 std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments, Nanos first,
                           Nanos last) {
+  return NotesOf(job, job.notes, moments, first, last);
+}
+
+std::vector<Note> NotesOf(const JobDescription& job, const std::vector<std::string>& of_step,
+                          const StepMoments& moments, Nanos first, Nanos last) {
   const std::string id = job.id.ToString();
   std::vector<Note> notes;
   const auto add = [&](Note note) {
@@ -98,7 +103,7 @@ std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments,
     note.custom["job"] = id;
     notes.push_back(std::move(note));
   };
-  for (Note& note : OfStep(job)) add(std::move(note));
+  for (Note& note : OfStep(job, of_step)) add(std::move(note));
   for (const Phase& phase : moments.phases) add(OfPhase(job, phase));
   for (const Remark& remark : moments.remarks) add(OfRemark(job, remark));
   std::stable_sort(notes.begin(), notes.end(), Earlier);

@@ -32,6 +32,9 @@ inline constexpr size_t kMaxNotes = 10'000;  // in one answer
 // Notes last as long as the step.
 std::vector<Note> NotesOf(const JobDescription& job, const StepMoments& moments, Nanos first,
                           Nanos last);
+// The same with these notes of the step, and none of its description.
+std::vector<Note> NotesOf(const JobDescription& job, const std::vector<std::string>& of_step,
+                          const StepMoments& moments, Nanos first, Nanos last);
 
 // Sorts notes and keeps at most kMaxNotes. If notes, or those of so many older steps, are left out,
 // the first note, which begins at `first`, says so; IsAboutNotes recognises it.

@@ -70,7 +70,7 @@ class StepSeries {
   virtual ~StepSeries() = default;
 
   // Every series that queries can name, with tags host and job; at most `limit` of them. An
-  // empty metric means all.
+  // empty metric means all. With a limit above kMaxListed it may be kLimit if there are more.
   using SeriesCallback = std::function<void(Result<std::vector<Series>>)>;
   virtual void ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const = 0;
 

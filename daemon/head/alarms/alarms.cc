@@ -56,6 +56,7 @@ Alarms::Alarms(Loop& loop, const Clock& clock, StepRecord& record, const LaunchM
       enabled_(config.alarms),
       actions_(loop, config.alarm_command, config.alarm_webhook,
                [&record](std::string note) { record.AddNote(std::move(note)); }),
+      nodes_(launch.job.period),
       series_{MissingSeries()},
       evaluator_(launch.job.period) {
   if (enabled_) Load(launch, config, changes);
@@ -191,16 +192,10 @@ void Alarms::TellNeeds() {
 // --- Nodes and rows ---
 
 std::string Alarms::OnNode(uint32_t index) {
-  if (joined_.size() <= index) joined_.resize(index + size_t{1}, 0);
-  if (joined_[index] == 0) ++present_;
-  joined_[index] = clock_.Now();
+  nodes_.OnNode(index, clock_.Now());
   last_row_ = Clock::System().Monotonic();
   if (enabled_ && watch_timer_ == 0 && !finished_) ScheduleWatch();
   return enabled_ ? needs_ : std::string();
-}
-
-void Alarms::OnGone(uint32_t index) {
-  if (index < joined_.size() && std::exchange(joined_[index], 0) != 0) --present_;
 }
 
 // Rows may stop altogether: then no row would say that nodes are missing.
@@ -208,45 +203,25 @@ void Alarms::ScheduleWatch() {
   watch_timer_ = loop_.After(WatchEvery(period_), [this] {
     watch_timer_ = 0;
     if (finished_) return;
-    if (present_ == 0) return;  // until another node comes
+    if (nodes_.present() == 0) return;  // until another node comes
     const Nanos now = Clock::System().Monotonic();
     if (now - last_row_ > RowPatience(period_)) {
       values_.assign(series_.size(), Reduced());
       const Nanos tick = clock_.Now();
-      bool complete = false;
-      CountMissing(tick, nullptr, values_.front(), complete);
+      values_.front() = nodes_.OfNoRow(tick);
       Evaluate(tick, false);
     }
     ScheduleWatch();
   });
 }
 
-// A node that has only just come need not be in the row yet.
-void Alarms::CountMissing(Nanos tick, const tree::NodeSet* nodes, Reduced& missing,
-                          bool& complete) const {
-  missing = Reduced();
-  if (nodes != nullptr && nodes->size() >= present_) {  // as ever
-    missing.count = static_cast<double>(present_);
-    missing.sum = missing.sum_sq = missing.min = missing.max = 0;
-    complete = true;
-    return;
-  }
-  for (uint32_t i = 0; i < joined_.size(); ++i) {
-    if (joined_[i] == 0 || joined_[i] > tick - 2 * period_) continue;
-    const bool there = nodes != nullptr && nodes->Has(i);
-    missing.Add(there ? 0 : 1, {i, sonde::Owner::kNobody});
-  }
-  complete = !(missing.max > 0);
-}
-
 void Alarms::OnRow(const tree::TickMerger::Row& row, const std::vector<Series>& series) {
   if (!enabled_ || finished_) return;
   last_row_ = Clock::System().Monotonic();
   for (size_t i = series_.size() - 1; i < series.size(); ++i) series_.push_back(series[i]);
-  values_.resize(1);
+  values_.assign(1, nodes_.OfRow(row.tick, row.nodes));
   values_.insert(values_.end(), row.values.begin(), row.values.end());
-  bool complete = true;
-  CountMissing(row.tick, &row.nodes, values_.front(), complete);
+  const bool complete = !(values_.front().max > 0);
   Evaluate(row.tick, complete);
 }
 

@@ -22,6 +22,7 @@
 
 #include "core/config.h"
 #include "daemon/head/alarms/alarm_actions.h"
+#include "daemon/head/alarms/missing_nodes.h"
 #include "daemon/head/record/step_record.h"
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
@@ -56,7 +57,7 @@ class Alarms {
 
   // What a new node has to derive; "": nothing. From now on its absent samples count as missing.
   std::string OnNode(uint32_t index);
-  void OnGone(uint32_t index);
+  void OnGone(uint32_t index) { nodes_.OnGone(index); }
   void OnRow(const tree::TickMerger::Row& row, const std::vector<Series>& series);
   // The step ends: nothing is raised any more.
   void Finish();
@@ -71,7 +72,6 @@ class Alarms {
  private:
   void Load(const LaunchMessage& launch, const Config& config, std::string_view changes);
   void TakeFile(const std::string& path, std::vector<alarms::Rule>& rules);
-  void CountMissing(Nanos tick, const tree::NodeSet* nodes, Reduced& missing, bool& complete) const;
   void Evaluate(Nanos tick, bool complete);
   void OnEvent(const alarms::Event& event);
   void Remark(const alarms::Event& event);
@@ -90,8 +90,7 @@ class Alarms {
   const bool enabled_;
   AlarmActions actions_;
 
-  std::vector<Nanos> joined_;    // by node; 0: gone
-  size_t present_ = 0;           // nodes that are not gone
+  MissingNodes nodes_;
   std::vector<Series> series_;   // ours, then those of the rows
   std::vector<Reduced> values_;  // the same
   Nanos last_row_ = 0;           // monotonic

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include "core/text/hostlist.h"
-#include "daemon/head/answers/who_answers.h"
 #include "daemon/head/answers/whole_step.h"
 #include "daemon/head/record/live_rows.h"
 #include "daemon/head/record/presence.h"
@@ -48,25 +47,26 @@ Status CheckLength(const QuerySpec& spec) {
 }
 
 // The rows' part of an answer. `lacks` becomes whether nodes are missing in some of them.
-Result<web::PartAnswer> PartFromReduced(const StepRecord& record, const QuerySpec& spec,
-                                        const QueryGrid& grid, bool& lacks) {
-  const auto job = record.Job();
-  const TimeRange range = ReducedRange(spec, /*counts=*/true, job->period);
+Result<web::PartAnswer> PartFromReduced(const StepRecord& record, const HostsNow& hosts_now,
+                                        const QuerySpec& spec, const QueryGrid& grid, bool& lacks) {
+  const TimeRange range = ReducedRange(spec, /*counts=*/true, record.Job()->period);
   StepRecord::PresenceRuns presence;  // of these rows
   const std::vector<SeriesData> reduced =
       record.Read([&](const Series& series) { return ReducedNeeds(spec, series); }, range.first,
                   range.last, &presence);
-  lacks = LackNodes(*job, *presence, spec.start, spec.end);
+  // Behind the rows: it knows of all nodes that are in them.
+  const HostsNow::Hosts hosts = hosts_now.Get();
+  const auto absences = hosts_now.Absences(hosts, presence, /*each_value=*/false);
+  lacks = LackNodes(*absences, *presence, spec.start, spec.end);
   Result<QueryPart> part = EvaluateReducedPart(spec, reduced, *presence, grid);
   if (!part.ok()) return part.status();
-  TagPart("job", job->id.ToString(), *part);
-  if (job->nodes.size() == 1) {
-    TagPart("host", job->nodes.front().host, *part);
+  TagPart("job", record.Job()->id.ToString(), *part);
+  if (hosts->nodes() == 1) {
+    TagPart("host", hosts->only(), *part);
   } else {
     AddOtherKey("host", *part);
   }
-  const HostsInRows hosts = CountHosts(*job);
-  return web::PartAnswer{*std::move(part), hosts.there, hosts.expected};
+  return web::PartAnswer{*std::move(part), hosts->in_rows().there, hosts->in_rows().expected};
 }
 
 }  // namespace
@@ -78,11 +78,13 @@ LiveSource::LiveSource(const StepRecord& record, std::shared_ptr<StepNodes> node
       id_(record.Job()->id),
       period_(record.Job()->period),
       nodes_(std::move(nodes)),
+      hosts_(std::make_shared<const HostsNow>(record)),
       pushed_(
           [to = nodes_](uint32_t node, std::string bytes) { to->Push(node, std::move(bytes)); }),
-      for_clients_(std::make_shared<NodeQuestions>(record, nodes_, stored, kOfClients,
+      for_clients_(std::make_shared<NodeQuestions>(record, hosts_, nodes_, stored, kOfClients,
                                                    kNicenessOfClients, finish)),
-      for_step_(std::make_shared<NodeQuestions>(record, nodes_, stored, kOfStep, 0, finish)) {}
+      for_step_(
+          std::make_shared<NodeQuestions>(record, hosts_, nodes_, stored, kOfStep, 0, finish)) {}
 
 void LiveSource::Jobs(size_t limit, JobsCallback callback) const {
   std::vector<JobDescription> jobs;
@@ -103,11 +105,25 @@ void LiveSource::GetProfile(const JobStep& id, ProfileCallback callback) const {
 }
 
 void LiveSource::ListSeries(std::string_view metric, size_t limit, SeriesCallback callback) const {
+  const auto all = record_.AllSeries();
+  const auto wanted = [&](const Series& series) {
+    return metric.empty() || series.metric.name == metric;
+  };
   const auto job = record_.Job();
-  const std::string id = job->id.ToString();
+  const auto count = static_cast<size_t>(std::count_if(all->begin(), all->end(), wanted));
+  // Before they are made: so many take half a gigabyte.
+  if (limit > web::kMaxListed && count * job->nodes.size() > web::kMaxListed) {
+    return callback(
+        Status(Code::kLimit,
+               fmt::format("{} series of {} nodes are more than the {} that are looked through: "
+                           "name a metric, or ask for its values",
+                           count, job->nodes.size(), web::kMaxListed)));
+  }
+  const std::string id = id_.ToString();
   std::vector<Series> list;
-  for (const Series& series : *record_.AllSeries()) {
-    if (!metric.empty() && series.metric.name != metric) continue;
+  list.reserve(std::min(limit, count * job->nodes.size()));
+  for (const Series& series : *all) {
+    if (!wanted(series)) continue;
     for (const NodeInfo& node : job->nodes) {
       if (list.size() >= limit) return callback(std::move(list));
       Series with = series;
@@ -128,7 +144,9 @@ void LiveSource::Names(NamesCallback callback) const {
   for (const Series& series : *record_.AllSeries()) names.Add(series);
   names.keys.insert({"host", "job"});
   names.values.insert(job->id.ToString());
-  for (const NodeInfo& node : job->nodes) names.values.insert(node.host);
+  for (const NodeInfo& node : job->nodes) {
+    if (!node.host.empty()) names.values.insert(node.host);
+  }
   const size_t tasks = std::min<size_t>(job->expected_tasks, web::kMaxListed);
   if (tasks > 0) names.keys.emplace(kTaskTag);
   for (size_t rank = 0; rank < tasks; ++rank) names.values.insert(std::to_string(rank));
@@ -144,23 +162,22 @@ void LiveSource::QueryForStep(const QuerySpec& spec, Callback callback) const {
 }
 
 void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback callback) const {
-  const auto job = record_.Job();
   if (const Status bad = CheckQuery(spec); !bad.ok()) return callback(bad);
   QuerySpec rest = spec;
-  const Result<bool> ours = TakeJobFilters(rest, job->id.ToString());
+  const Result<bool> ours = TakeJobFilters(rest, id_.ToString());
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::Answer{});
   QueryScene scene;
   scene.at_head = true;
-  scene.period = job->period;
+  scene.period = period_;
   scene.is_count = record_.Counts(rest.metric);
   if (const Status bad = CheckLength(rest); !bad.ok()) return callback(bad);
   for (const AnswerWay way : PlanQuery(rest, scene)) {
     if (way == AnswerWay::kParts) break;
-    if (AnswerWholeStep({record_, nodes, settled_}, rest, callback)) return;
+    if (AnswerWholeStep({record_, hosts_, nodes, settled_}, rest, callback)) return;
   }
   QueryGrid ticks;
-  ticks.step = job->period;
+  ticks.step = period_;
   nodes.Ask({std::move(rest), ticks,
              [callback = std::move(callback)](Result<NodeQuestions::Answer> told) {
                if (!told.ok()) return callback(told.status());
@@ -171,10 +188,9 @@ void LiveSource::Query(NodeQuestions& nodes, const QuerySpec& spec, Callback cal
 
 void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
                               PartCallback callback) const {
-  const auto job = record_.Job();
   if (const Status bad = CheckQuery(spec); !bad.ok()) return callback(bad);
   QuerySpec rest = spec;
-  const Result<bool> ours = TakeJobFilters(rest, job->id.ToString());
+  const Result<bool> ours = TakeJobFilters(rest, id_.ToString());
   if (!ours.ok()) return callback(ours.status());
   if (!*ours) return callback(web::PartAnswer{EmptyPart(rest), 0, 0});
   if (const Status bad = CheckLength(rest); !bad.ok()) return callback(bad);
@@ -182,7 +198,7 @@ void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
     return for_clients_->Ask({std::move(rest), grid, nullptr, std::move(callback)});
   }
   bool lacks = false;
-  Result<web::PartAnswer> of_rows = PartFromReduced(record_, rest, grid, lacks);
+  Result<web::PartAnswer> of_rows = PartFromReduced(record_, *hosts_, rest, grid, lacks);
   if (!of_rows.ok() || !lacks) return callback(std::move(of_rows));
   auto or_rows = [of_rows = *std::move(of_rows),
                   callback = std::move(callback)](Result<web::PartAnswer> of_nodes) mutable {
@@ -196,8 +212,14 @@ void LiveSource::QueryForPart(const QuerySpec& spec, const QueryGrid& grid,
   for_clients_->Ask({std::move(rest), grid, nullptr, std::move(or_rows)});
 }
 
+// Every page that is open asks at every tick: the nodes are not copied for that.
 void LiveSource::Notes(Nanos first, Nanos last, NotesCallback callback) const {
-  callback(web::NotesOf(record_.Description(), record_.Moments(), first, last));
+  std::vector<web::Note> notes;
+  {
+    const StepRecord::View now(record_);
+    notes = web::NotesOf(now.Job(), now.Notes(), now.Moments(), first, last);
+  }
+  callback(std::move(notes));
 }
 
 void LiveSource::ReadLive(const JobStep& id, const IsWanted& wanted, Nanos after, size_t limit,

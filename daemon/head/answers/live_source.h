@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "daemon/head/alarms/alarms.h"
+#include "daemon/head/answers/hosts_now.h"
 #include "daemon/head/answers/node_questions.h"
 #include "daemon/head/answers/pushed_metrics.h"
 #include "daemon/head/answers/settled_pieces.h"
@@ -86,6 +87,7 @@ class LiveSource final : public web::DataSource {
   mutable web::TickSignal ticks_;
   const std::shared_ptr<StepNodes> nodes_;
   const std::shared_ptr<SettledPieces> settled_ = std::make_shared<SettledPieces>();
+  const std::shared_ptr<const HostsNow> hosts_;
   mutable PushedMetrics pushed_;
   const std::shared_ptr<NodeQuestions> for_clients_;
   const std::shared_ptr<NodeQuestions> for_step_;

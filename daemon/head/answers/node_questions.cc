@@ -58,25 +58,42 @@ QuerySpec PointsOf(const QuerySpec& spec, const std::set<std::string>& hosts) {
   return raw;
 }
 
+// Those whose daemon was started anew and that the question is about.
+std::set<std::string> AnewOf(const StepHosts& hosts, const QuerySpec& spec) {
+  std::set<std::string> anew;
+  if (hosts.anew().empty()) return anew;
+  const HostFilter filter(spec);
+  for (const auto& [host, daemons] : hosts.anew()) {
+    if (filter.Accepts(host)) anew.insert(anew.end(), host);
+  }
+  return anew;
+}
+
+// Whether nodes take a question that names so many hosts. They pass over one that is too long, and
+// the question would wait for all of them.
+Status CheckNamed(const QuerySpec& named, size_t hosts) {
+  std::string bytes;
+  EncodeQuery(named, bytes);
+  if (named.filters.size() <= kMaxFilters && bytes.size() <= tree::kMaxQueryBytes &&
+      named.filters.back().pattern.size() <= kMaxPatternLength) {
+    return {};
+  }
+  return {Code::kLimit,
+          fmt::format("the daemons of {} hosts were started anew, more than a question to the "
+                      "nodes can name beside its other filters: ask for fewer hosts",
+                      hosts)};
+}
+
 // For the first or last point that each series of these hosts has before the range.
-QuerySpec PointsBefore(const QuerySpec& points, const JobDescription& job,
-                       const std::set<std::string>& hosts, Aggregator which) {
+QuerySpec PointsBefore(const QuerySpec& points, const StepHosts& hosts,
+                       const std::set<std::string>& anew, Aggregator which) {
   QuerySpec before = points;
   before.downsample = Downsample{0, which, Downsample::Fill::kNone};
   before.end = points.start - 1;
-  for (const NodeInfo& node : job.nodes) {
-    if (hosts.contains(node.host)) before.start = std::min(before.start, node.joined - 1);
+  for (const std::string& host : anew) {
+    before.start = std::min(before.start, hosts.anew().at(host).first - 1);
   }
   return before;
-}
-
-// When the newest daemon of each of these hosts came.
-std::map<std::string, Nanos> Begun(const JobDescription& job, const std::set<std::string>& hosts) {
-  std::map<std::string, Nanos> begun;
-  for (const NodeInfo& node : job.nodes) {
-    if (hosts.contains(node.host)) begun[node.host] = node.joined;
-  }
-  return begun;
 }
 
 // The points of each group of an answer that keeps every series, behind those that are there, at
@@ -127,6 +144,13 @@ struct NodeQuestions::Outcome {
   std::vector<QueryResult> results;
 };
 
+// What the head answers from in the place of nodes that are gone.
+struct NodeQuestions::Stored {
+  std::set<std::string> hosts;
+  std::vector<uint32_t> nodes;  // theirs
+  uint32_t ended = 0;           // nodes that said goodbye, of all that are gone
+};
+
 void NodeQuestions::Ask(Question question) {
   auto asked = std::make_shared<Asked>();
   asked->question = std::move(question);
@@ -147,36 +171,45 @@ void NodeQuestions::Send(const AskedPtr& asked, QuerySpec spec, QueryGrid grid,
                 if (!self) return;
                 if (asked->question.at_once && self->IsSmall(answer)) return then(*self, answer);
                 const auto gathered = std::make_shared<tree::Gathered>(std::move(answer));
-                auto job = [raw = self.get(), then, gathered] { then(*raw, *gathered); };
-                self->executor_ ? self->executor_(std::move(job))
-                                : self->worker_.Do(std::move(job));
+                self->Do([raw = self.get(), then, gathered] { then(*raw, *gathered); });
               });
+}
+
+void NodeQuestions::Do(std::function<void()> job) {
+  executor_ ? executor_(std::move(job)) : worker_.Do(std::move(job));
 }
 
 // Of all nodes: then nothing is read that is stored.
 bool NodeQuestions::IsSmall(const tree::Gathered& answer) const {
-  constexpr size_t kMostNodes = 256;  // each is looked at
   constexpr size_t kMostPoints = 16384;
   const size_t nodes = record_.Job()->nodes.size();
-  return answer.nodes == nodes && nodes <= kMostNodes && answer.part.Points() <= kMostPoints;
+  // Of more nodes who finishes it may have to wait.
+  return answer.nodes == nodes && nodes < HostsNow::kMany && answer.part.Points() <= kMostPoints;
 }
 
 void NodeQuestions::Round(const AskedPtr& asked) {
   ++asked->rounds;
   const QuerySpec& spec = asked->question.spec;
-  const HostFilter filter(spec);
-  asked->anew = StartedAnew(*record_.Job());
-  std::erase_if(asked->anew, [&](const std::string& host) { return !filter.Accepts(host); });
+  asked->hosts = hosts_->Get();
+  asked->anew = AnewOf(*asked->hosts, spec);
   asked->of_anew.clear();
   asked->who_anew.Clear();
   if (asked->anew.empty()) return SendToAll(asked);
+  if (const Status bad = CheckNamed(PointsOf(spec, asked->anew), asked->anew.size()); !bad.ok()) {
+    // Later: the next one that waits may fail as well, and begins within this one's end.
+    return Do([this, asked, bad] {
+      tree::Gathered nothing;
+      Outcome outcome;
+      Finish(asked, bad, nothing, outcome);
+    });
+  }
   const bool holds = query_steps::HoldsCounters(spec) && record_.Counts(spec.metric);
   holds ? AskBefore(asked, Aggregator::kFirst) : AskForPoints(asked);
 }
 
 void NodeQuestions::AskBefore(const AskedPtr& asked, Aggregator which) {
   const QuerySpec points = PointsOf(asked->question.spec, asked->anew);
-  QuerySpec before = PointsBefore(points, *record_.Job(), asked->anew, which);
+  QuerySpec before = PointsBefore(points, *asked->hosts, asked->anew, which);
   const Nanos end = before.end;
   if (before.start >= end) return AskForPoints(asked);
   Send(asked, std::move(before), {},
@@ -190,13 +223,12 @@ void NodeQuestions::OnBefore(const AskedPtr& asked, Aggregator which, Nanos end,
   Outcome outcome;
   if (!answer.failure.ok()) return Finish(asked, answer.failure, answer, outcome);
   const bool first = which == Aggregator::kFirst;
-  std::map<std::string, Nanos> begun;
-  if (first) begun = Begun(*record_.Job(), asked->anew);
+  const auto& anew = asked->hosts->anew();
   const auto time_of = [&](const Tags& tags, Nanos) {
     if (!first) return end;
     const std::string* host = tags.Find("host");
-    const auto at = host == nullptr ? begun.end() : begun.find(*host);
-    return at == begun.end() ? Nanos{0} : at->second;
+    const auto at = host == nullptr ? anew.end() : anew.find(*host);
+    return at == anew.end() ? Nanos{0} : at->second.newest;
   };
   AddPoints(asked->question.spec, answer.part, time_of, asked->of_anew);
   first ? AskBefore(asked, Aggregator::kLast) : AskForPoints(asked);
@@ -242,19 +274,16 @@ void NodeQuestions::OnGathered(const AskedPtr& asked, tree::Gathered& answer) {
 Result<bool> NodeQuestions::Complete(Asked& asked, tree::Gathered& answer, Outcome& outcome) const {
   constexpr int kMaxRounds = 3;  // a node that ends meanwhile has one more
   const QuerySpec& spec = asked.question.spec;
-  const auto job = record_.Job();
   const Status again(
       Code::kUnavailable,
       "the times of the nodes' points changed with each question; ask again, or with "
       "a downsample");
-  std::set<std::string> anew = StartedAnew(*job);
-  const HostFilter filter(spec);
-  std::erase_if(anew, [&](const std::string& host) { return !filter.Accepts(host); });
-  if (anew != asked.anew) {
+  const HostsNow::Hosts hosts = hosts_->Get();
+  if (hosts != asked.hosts && AnewOf(*hosts, spec) != asked.anew) {
     if (asked.rounds >= kMaxRounds) return again;
     return false;
   }
-  AddStored(asked, *job, answer, outcome);
+  AddStored(asked, *hosts, answer, outcome);
   if (!answer.failure.ok()) return answer.failure;
   std::vector<Nanos> odd;
   if (answer.nodes > 1 || outcome.any_stored) odd = OddTimes(spec, answer.part, asked.grid);
@@ -268,41 +297,36 @@ Result<bool> NodeQuestions::Complete(Asked& asked, tree::Gathered& answer, Outco
 }
 
 // Answers for the hosts whose daemons are gone or were started anew, and counts who answered.
-void NodeQuestions::AddStored(const Asked& asked, const JobDescription& job, tree::Gathered& answer,
+void NodeQuestions::AddStored(const Asked& asked, const StepHosts& hosts, tree::Gathered& answer,
                               Outcome& outcome) const {
   const QuerySpec& spec = asked.question.spec;
   tree::NodeSet who = answer.who;
   who.Add(asked.who_anew);
   const auto unknown = answer.nodes - static_cast<uint32_t>(answer.who.size());
-  WhoAnswers told = SortOut(job, who, unknown);
+  WhoAnswers told = hosts.SortOut(who, unknown);
   outcome.answered = told.answered;
   outcome.expected = told.expected;
   outcome.missing = std::move(told.silent);
 
-  const HostFilter filter(spec);
-  const bool holds = query_steps::HoldsCounters(spec) && record_.Counts(spec.metric);
-  std::set<std::string> hosts = asked.anew;
-  for (const auto& [host, node] : told.gone) {
-    const bool in_range = holds || job.nodes[node].left >= DataRange(spec).first;
-    if (in_range && filter.Accepts(host)) hosts.insert(host);
-  }
+  Stored stored = StoredOf(spec, told.gone);
+  stored.hosts.insert(asked.anew.begin(), asked.anew.end());
   Result<std::vector<SeriesData>> series = std::vector<SeriesData>();
-  if (!hosts.empty()) {
+  if (!stored.hosts.empty()) {
     series = stored_ != nullptr
-                 ? stored_->Read(spec, hosts)
+                 ? stored_->Read(spec, stored.hosts)
                  : Status(Code::kNotFound, "nothing is stored of nodes that are gone");
   }
-  if (!series.ok()) {
+  if (series.ok()) {
+    outcome.answered += stored.ended;
+  } else {
     log::Debug("nodes that are gone: {}", series.status().message());
     series = std::vector<SeriesData>();
-    for (const auto& [host, node] : told.gone) {
-      if (hosts.contains(host)) outcome.missing.push_back(node);
+    std::vector<uint32_t>& missing = outcome.missing;
+    missing.insert(missing.end(), stored.nodes.begin(), stored.nodes.end());
+    for (const std::string& host : asked.anew) {
+      const std::vector<uint32_t>& nodes = hosts.anew().at(host).nodes;
+      missing.insert(missing.end(), nodes.begin(), nodes.end());
     }
-    for (uint32_t i = 0; i < job.nodes.size(); ++i) {
-      if (asked.anew.contains(job.nodes[i].host)) outcome.missing.push_back(i);
-    }
-  } else {
-    for (const auto& [host, node] : told.gone) outcome.answered += job.nodes[node].lost ? 0 : 1;
   }
   GoOnWith(asked.of_anew, *series);
   if (series->empty()) return;
@@ -310,6 +334,25 @@ void NodeQuestions::AddStored(const Asked& asked, const JobDescription& job, tre
   Result<QueryPart> part = EvaluatePart(spec, *std::move(series), &asked.grid);
   answer.failure =
       part.ok() ? MergePart(spec, asked.grid, *std::move(part), answer.part) : part.status();
+}
+
+// `gone`: nodes. Nobody holds the description while the disk is read.
+NodeQuestions::Stored NodeQuestions::StoredOf(const QuerySpec& spec,
+                                              const std::vector<uint32_t>& gone) const {
+  Stored stored;
+  if (gone.empty()) return stored;
+  const HostFilter filter(spec);
+  const bool holds = query_steps::HoldsCounters(spec) && record_.Counts(spec.metric);
+  const Nanos first = DataRange(spec).first;
+  const auto job = record_.Job();
+  for (const uint32_t node : gone) {
+    const NodeInfo& info = job->nodes[node];
+    stored.ended += info.lost ? 0 : 1;
+    if ((!holds && info.left < first) || !filter.Accepts(info.host)) continue;
+    stored.hosts.insert(info.host);
+    stored.nodes.push_back(node);
+  }
+  return stored;
 }
 
 void NodeQuestions::Finish(const AskedPtr& asked, const Status& failure, tree::Gathered& answer,

@@ -26,9 +26,9 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/head/answers/hosts_now.h"
 #include "daemon/head/answers/step_nodes.h"
 #include "daemon/head/answers/stored_series.h"
-#include "daemon/head/answers/who_answers.h"
 #include "daemon/head/record/step_record.h"
 #include "daemon/head/record/worker.h"
 #include "daemon/tree/query_fanout.h"
@@ -60,11 +60,12 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   };
 
   // Without an executor a thread of this object finishes answers, at that much more niceness.
-  // `stored`: nullptr: of nodes that are gone nothing is known.
-  NodeQuestions(const StepRecord& record, std::shared_ptr<StepNodes> nodes,
-                std::shared_ptr<const StoredSeries> stored, size_t most, int niceness,
-                Executor executor = nullptr)
+  // `hosts`: those of the record. `stored`: nullptr: of nodes that are gone nothing is known.
+  NodeQuestions(const StepRecord& record, std::shared_ptr<const HostsNow> hosts,
+                std::shared_ptr<StepNodes> nodes, std::shared_ptr<const StoredSeries> stored,
+                size_t most, int niceness, Executor executor = nullptr)
       : record_(record),
+        hosts_(std::move(hosts)),
         nodes_(std::move(nodes)),
         stored_(std::move(stored)),
         most_(most),
@@ -78,7 +79,9 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
     Question question;
     QueryGrid grid;
     int rounds = 0;
-    // Hosts whose daemon was started anew, and what their newer daemons have told in this round.
+    HostsNow::Hosts hosts;  // as this round began
+    // Those of them whose daemon was started anew, if the question is about them, and what their
+    // newer daemons have told in this round.
     std::set<std::string> anew;
     std::vector<SeriesData> of_anew;
     tree::NodeSet who_anew;
@@ -86,7 +89,10 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   using AskedPtr = std::shared_ptr<Asked>;
   // What is known of an answer once everybody was asked.
   struct Outcome;
+  struct Stored;
 
+  // Where answers are finished.
+  void Do(std::function<void()> job);
   void Round(const AskedPtr& asked);
   // `then` gets the nodes' answer where answers are finished.
   void Send(const AskedPtr& asked, QuerySpec spec, QueryGrid grid,
@@ -100,13 +106,15 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   void OnGathered(const AskedPtr& asked, tree::Gathered& answer);
   // False if the nodes have to be asked once more.
   Result<bool> Complete(Asked& asked, tree::Gathered& answer, Outcome& outcome) const;
-  void AddStored(const Asked& asked, const JobDescription& job, tree::Gathered& answer,
+  void AddStored(const Asked& asked, const StepHosts& hosts, tree::Gathered& answer,
                  Outcome& outcome) const;
+  Stored StoredOf(const QuerySpec& spec, const std::vector<uint32_t>& gone) const;
   void Finish(const AskedPtr& asked, const Status& failure, tree::Gathered& answer,
               Outcome& outcome);
   void Next();
 
   const StepRecord& record_;
+  const std::shared_ptr<const HostsNow> hosts_;
   const std::shared_ptr<StepNodes> nodes_;
   const std::shared_ptr<const StoredSeries> stored_;
   const size_t most_;

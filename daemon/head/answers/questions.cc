@@ -190,7 +190,7 @@ void Questions::OnSubscribe(uint32_t node, const tree::AskMessage& ask, QuerySpe
     subscription.spec = std::move(spec);
     subscription.serial = next_serial_++;
   }
-  subscription.subscribers.push_back(who);
+  subscription.subscribers.insert(who);
   subscribers_[who] = ask.body;
   Answer(node, ask.id, AskKind::kAccepted, "");
 }
@@ -199,7 +199,7 @@ void Questions::OnCancel(const Subscriber& who) {
   const auto at = subscribers_.find(who);
   if (at == subscribers_.end()) return;
   const auto subscription = subscriptions_.find(at->second);
-  std::erase(subscription->second.subscribers, who);
+  subscription->second.subscribers.erase(who);
   if (subscription->second.subscribers.empty()) subscriptions_.erase(subscription);
   subscribers_.erase(at);
 }

@@ -17,11 +17,10 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
-#include <vector>
 
 #include "core/time.h"
 #include "daemon/head/answers/live_source.h"
@@ -63,7 +62,7 @@ class Questions {
   using Subscriber = std::pair<uint32_t, uint64_t>;  // node, and its number
   struct Subscription {
     QuerySpec spec;
-    std::vector<Subscriber> subscribers;
+    std::set<Subscriber> subscribers;  // a program on each node may be one, and all go at the end
     uint64_t serial = 0;
     bool asked = false;                          // the answer for a tick is awaited
     std::deque<std::pair<Nanos, bool>> pending;  // ticks that came meanwhile, and whether late

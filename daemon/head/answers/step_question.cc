@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "daemon/head/answers/hosts_now.h"
 #include "series/alias/aliases.h"
 #include "series/store/reduced.h"
 #include "web/source/answers.h"
@@ -86,7 +87,6 @@ bool HasMetric(const StepRecord& record, const std::string& metric) {
 }
 
 bool TakesLittleTime(const StepRecord& record, Nanos period, const QuerySpec& question) {
-  constexpr size_t kMostNodes = 256;  // each is looked at
   constexpr size_t kMostSeries = 4096;
   constexpr Nanos kMostTicks = 1024;  // rows that are not packed yet
   constexpr Nanos kMostCells = 16384;
@@ -96,7 +96,8 @@ bool TakesLittleTime(const StepRecord& record, Nanos period, const QuerySpec& qu
                   [](const TagFilter& f) { return f.type == TagFilter::Type::kRegexp; });
   const auto job = record.Job();
   const auto all = record.AllSeries();
-  if (searches || job->nodes.size() > kMostNodes || all->size() > kMostSeries) return false;
+  if (searches || all->size() > kMostSeries) return false;
+  if (job->nodes.size() >= HostsNow::kMany) return false;  // it may wait for another one
   const auto series = std::count_if(
       all->begin(), all->end(), [&](const Series& s) { return s.metric.name == question.metric; });
   const Nanos newest = record.NewestRow();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -29,17 +30,22 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
   WholeStep(const WholeStepSource& source, const QuerySpec& spec,
             web::StepSeries::Callback callback)
       : record_(source.record),
+        hosts_now_(source.hosts),
         nodes_(source.nodes),
         settled_(source.settled),
-        job_(source.record.Job()),
         spec_(spec),
-        callback_(std::move(callback)) {}
+        callback_(std::move(callback)) {
+    const auto job = record_.Job();
+    job_ = job->id.ToString();
+    period_ = job->period;
+    start_ = job->start;
+  }
 
   // What rows that are right tell, and which pieces are missing.
   Result<bool> Begin() {
     const Result<SeriesFilter> filter = SeriesFilter::Make(spec_);
     if (!filter.ok()) return filter.status();
-    const TimeRange range = ReducedRange(spec_, /*counts=*/true, job_->period);
+    const TimeRange range = ReducedRange(spec_, /*counts=*/true, period_);
     const auto wanted = [&](const Series& series) {
       if (!PiecesNeed(spec_, series)) return false;
       Tags tags = series.tags;
@@ -47,6 +53,7 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
       return filter->Matches(series.metric.name, tags);
     };
     reduced_ = record_.Read(wanted, range.first, range.last, &presence_);
+    hosts_ = hosts_now_->Get();  // behind the rows: it knows of all nodes that are in them
     newest_ = record_.NewestRow();
     bool known = false;  // as a metric of the step
     for (const Series& series : *record_.AllSeries()) {
@@ -59,9 +66,11 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
                     [this](const SeriesData& one) { return ReducedNeeds(spec_, one.series); });
     if (PercentileOf(spec_.aggregator) > 0 && !recorded) return false;
     const bool each_value = counts_ && Basis(spec_.aggregator) != Aggregator::kSum;
-    std::vector<TimeRange> absences = AbsencesOf(job_->nodes, *presence_, 0, each_value);
-    if (record_.HasPast(spec_.metric)) absences = {kAnyTime};
-    CutQuery cut = CutPieces(spec_, reduced_, absences, job_->period, /*running=*/true);
+    const HostsNow::Ranges absences = hosts_now_->Absences(hosts_, presence_, each_value);
+    const bool past = record_.HasPast(spec_.metric);
+    static const std::vector<TimeRange> kAny = {kAnyTime};
+    CutQuery cut = CutPieces(spec_, reduced_, past ? kAny : *absences, period_,
+                             /*running=*/true);
     Result<std::vector<QueryResult>> results = OfRows(cut.rows);
     if (!results.ok()) return results.status();
     answer_.results = *std::move(results);
@@ -80,9 +89,8 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
         return AskForPiece();
       }
     }
-    const HostsInRows hosts = CountHosts(*record_.Job());
-    answer_.nodes_answered = hosts.there;
-    answer_.nodes_expected = hosts.expected;
+    answer_.nodes_answered = hosts_->in_rows().there;
+    answer_.nodes_expected = hosts_->in_rows().expected;
     callback_(std::move(answer_));
   }
 
@@ -92,9 +100,9 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
     Result<std::vector<QueryResult>> results = EvaluateReduced(spec_, rows, *presence_);
     if (!results.ok()) return results;
     for (QueryResult& result : *results) {
-      result.tags.Set(kJobTag, job_->id.ToString());
-      if (job_->nodes.size() == 1) {
-        result.tags.Set("host", job_->nodes.front().host);
+      result.tags.Set(kJobTag, job_);
+      if (hosts_->nodes() == 1) {
+        result.tags.Set("host", hosts_->only());
       } else {
         result.aggregate_tags.emplace_back("host");
         std::sort(result.aggregate_tags.begin(), result.aggregate_tags.end());
@@ -137,18 +145,16 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
       for (const Point& p : one.points) count = std::max(count, p.value);
       most += count;
     }
-    const auto nodes = static_cast<double>(std::max<size_t>(job_->nodes.size(), 1));
-    const Nanos first = std::max(range.first, job_->start);
+    const double nodes = std::max(hosts_->nodes(), 1u);
+    const Nanos first = std::max(range.first, start_);
     const Nanos last = std::min(range.last, newest_);
-    const Nanos ticks = std::max<Nanos>(last - first, 0) / job_->period;
+    const Nanos ticks = std::max<Nanos>(last - first, 0) / period_;
     return std::max(most / nodes, 1.0) * static_cast<double>(ticks);
   }
 
   // Whether the newest row lacks a node that is there.
   bool LacksNow() const {
-    const auto there = std::count_if(job_->nodes.begin(), job_->nodes.end(),
-                                     [](const NodeInfo& n) { return n.left == 0 && !n.lost; });
-    return presence_->empty() || presence_->back().nodes < there;
+    return presence_->empty() || presence_->back().nodes < hosts_->connected();
   }
 
   void AskForPiece() {
@@ -159,7 +165,7 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
   using Then = void (*)(WholeStep& self, Result<NodeQuestions::Answer> told);
   void Ask(QuerySpec question, Then then) {
     QueryGrid ticks;
-    ticks.step = job_->period;
+    ticks.step = period_;
     nodes_.Ask({std::move(question), std::move(ticks),
                 [self = shared_from_this(), then](Result<NodeQuestions::Answer> told) {
                   then(*self, std::move(told));
@@ -179,10 +185,11 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
 
   // Whether a node is missing in the answer that was there at times of the piece.
   Status Missing(const NodeQuestions::Answer& told, const QueryPiece& piece) {
+    if (told.missing.empty()) return {};
     bool silent = false;
     bool unread = false;
+    const auto job = record_.Job();
     for (const uint32_t node : told.missing) {
-      const auto job = record_.Job();
       if (node >= job->nodes.size() || job->nodes[node].joined > piece.data.last) continue;
       (job->nodes[node].left == 0 ? silent : unread) = true;
     }
@@ -198,7 +205,7 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
   void OnAll(Result<NodeQuestions::Answer> all) {
     const QueryPiece& piece = pieces_[at_];
     if (!all.ok()) return GoOnWithRows(all.status());
-    if (SeriesLack(piece.data, all->answer.results, reduced_, job_->period, counts_)) {
+    if (SeriesLack(piece.data, all->answer.results, reduced_, period_, counts_)) {
       return GoOnWithRows({Code::kNotFound,
                            "values of nodes are missing in their series that are in the rows of "
                            "the step"});
@@ -213,8 +220,8 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
   // Counters of nodes that ended before the range stand at its start.
   bool IsSettled(const QueryPiece& piece) const {
     if (spec_.downsample && spec_.downsample->interval == 0) return false;
-    if (piece.times.first <= spec_.start && spec_.start > job_->start) return false;
-    return piece.data.last + job_->period < newest_;
+    if (piece.times.first <= spec_.start && spec_.start > start_) return false;
+    return piece.data.last + period_ < newest_;
   }
 
   // --- Pieces of rows alone ---
@@ -236,11 +243,15 @@ class WholeStep : public std::enable_shared_from_this<WholeStep> {
   }
 
   const StepRecord& record_;
+  const std::shared_ptr<const HostsNow> hosts_now_;
   NodeQuestions& nodes_;
   const std::shared_ptr<SettledPieces> settled_;
-  const SharedValue<JobDescription>::Look job_;
   const QuerySpec spec_;
   const web::StepSeries::Callback callback_;
+  std::string job_;
+  Nanos period_ = 0;
+  Nanos start_ = 0;        // the step's
+  HostsNow::Hosts hosts_;  // when the rows had been read
   std::vector<SeriesData> reduced_;
   StepRecord::PresenceRuns presence_;  // of these rows
   Nanos newest_ = 0;

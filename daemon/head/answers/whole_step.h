@@ -11,6 +11,7 @@
 
 #include <memory>
 
+#include "daemon/head/answers/hosts_now.h"
 #include "daemon/head/answers/node_questions.h"
 #include "daemon/head/answers/settled_pieces.h"
 #include "daemon/head/record/step_record.h"
@@ -27,6 +28,7 @@ inline constexpr double kMaxReadByNode = 1u << 20;
 // What its parts need; `nodes` calls back, and is there as long as it does.
 struct WholeStepSource {
   const StepRecord& record;
+  std::shared_ptr<const HostsNow> hosts;
   NodeQuestions& nodes;
   std::shared_ptr<SettledPieces> settled;
 };

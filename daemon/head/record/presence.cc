@@ -4,7 +4,6 @@
 #include <utility>
 
 #include "profiles/model/presence.h"
-#include "series/query/pieces/absences.h"
 
 namespace sonde::head {
 namespace {
@@ -131,16 +130,19 @@ void Presence::Add(const Run& run, Nanos last_before, Before& before,
   told.joined = static_cast<uint32_t>(joined.size());
   told.left = static_cast<uint32_t>(left.size()) + before.unknown;
   if (told.joined == 0 && told.left == 0 && !run.caught_up && !runs.empty()) return;
-  const auto away = [&](uint32_t node) -> Nanos& {
-    if (node >= before.away.size()) before.away.resize(node + 1);
-    return before.away[node];
-  };
-  joined.ForEach([&](uint32_t node) {
-    const Nanos since = std::exchange(away(node), 0);
-    if (since == 0) return;
-    told.back_from = told.back_from == 0 ? since : std::min(told.back_from, since);
+  // Behind the end are nodes that have never been away, as all are that come for the first time.
+  std::vector<Nanos>& away = before.away;
+  if (!away.empty()) {
+    joined.ForEach([&](uint32_t node) {
+      const Nanos since = node < away.size() ? std::exchange(away[node], 0) : 0;
+      if (since == 0) return;
+      told.back_from = told.back_from == 0 ? since : std::min(told.back_from, since);
+    });
+  }
+  left.ForEach([&](uint32_t node) {
+    if (node >= away.size()) away.resize(node + 1);
+    away[node] = last_before;
   });
-  left.ForEach([&](uint32_t node) { away(node) = last_before; });
   before.nodes = run.nodes;
   before.unknown = 0;
   runs.push_back(told);
@@ -168,14 +170,19 @@ const std::vector<PresenceRun>& Presence::Runs() {
   return runs_;
 }
 
-bool LackNodes(const JobDescription& job, const std::vector<PresenceRun>& runs, Nanos start,
-               Nanos end) {
+bool LackNodes(const std::vector<TimeRange>& absences, const std::vector<PresenceRun>& runs,
+               Nanos start, Nanos end) {
   if (runs.empty()) return false;
   const Nanos from = std::max(start, runs.front().first);
-  const std::vector<TimeRange> absences = AbsencesOf(job.nodes, runs, 0, /*each_value=*/false);
-  return std::any_of(absences.begin(), absences.end(), [&](const TimeRange& absence) {
+  const auto first =
+      std::lower_bound(absences.begin(), absences.end(), from,
+                       [](const TimeRange& range, Nanos time) { return range.last < time; });
+  const auto behind =
+      std::upper_bound(first, absences.end(), end,
+                       [](Nanos time, const TimeRange& range) { return time < range.first; });
+  return std::any_of(first, behind, [](const TimeRange& absence) {
     const bool only_came_or_went = absence.first == absence.last;
-    return !only_came_or_went && absence.first <= end && absence.last >= from;
+    return !only_came_or_went;
   });
 }
 

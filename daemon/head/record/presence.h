@@ -42,6 +42,7 @@
 #include "core/job.h"
 #include "core/time.h"
 #include "daemon/tree/node_set.h"
+#include "series/query/query.h"
 
 namespace sonde::head {
 
@@ -103,8 +104,8 @@ class Presence {
 };
 
 // Whether nodes are missing in some rows of [start, end] of a step that runs: longer than while
-// they came or went.
-bool LackNodes(const JobDescription& job, const std::vector<PresenceRun>& runs, Nanos start,
-               Nanos end);
+// they came or went. `absences`: of these runs (series/query/pieces/absences.h).
+bool LackNodes(const std::vector<TimeRange>& absences, const std::vector<PresenceRun>& runs,
+               Nanos start, Nanos end);
 
 }  // namespace sonde::head

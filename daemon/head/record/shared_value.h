@@ -7,6 +7,7 @@
 // Thread safety: Get from any thread; Change too, one after the other.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <mutex>
 #include <utility>
@@ -31,16 +32,20 @@ class SharedValue {
 
     const T& operator*() const { return *value_; }
     const T* operator->() const { return value_.get(); }
+    // What SharedValue::version was when the value was this one.
+    uint64_t version() const { return version_; }
 
    private:
     friend class SharedValue;
     explicit Look(const SharedValue& owner) : owner_(owner) {
       const std::lock_guard lock(owner.mutex_);
       value_ = owner.value_;
+      version_ = owner.version_;
     }
 
     const SharedValue& owner_;
     std::shared_ptr<const T> value_;
+    uint64_t version_ = 0;
   };
 
   template <typename... Arguments>
@@ -48,17 +53,26 @@ class SharedValue {
       : value_(std::make_shared<T>(std::forward<Arguments>(arguments)...)) {}
 
   Look Get() const { return Look(*this); }
+  // Another one after each change: who has made something of the value knows whether it still fits.
+  uint64_t version() const {
+    const std::lock_guard lock(mutex_);
+    return version_;
+  }
 
   template <typename F>
   void Change(F&& change) {
     const std::lock_guard one(changing_);
     std::unique_lock lock(mutex_);
-    if (value_.use_count() == 1) return change(*value_);
+    if (value_.use_count() == 1) {
+      ++version_;
+      return change(*value_);
+    }
     std::shared_ptr<T> seen = value_;
     lock.unlock();
     auto changed = std::make_shared<T>(*seen);
     change(*changed);
     lock.lock();
+    ++version_;
     value_.swap(changed);
   }
 
@@ -66,6 +80,7 @@ class SharedValue {
   std::mutex changing_;  // taken before mutex_
   mutable std::mutex mutex_;
   std::shared_ptr<T> value_;
+  uint64_t version_ = 0;
 };
 
 }  // namespace sonde::head

@@ -172,14 +172,18 @@ StepRecord::View::View(const StepRecord& record)
       footprint_(record.footprint_.Get()),
       moments_(record.moments_.Get()) {}
 
+std::vector<std::string> StepRecord::View::Notes() const {
+  std::vector<std::string> notes = job_->notes;
+  for (std::string& note : notes_->Texts(job_->nodes)) notes.push_back(std::move(note));
+  for (std::string& note : AlarmNotes(moments_->alarms(), *job_)) notes.push_back(std::move(note));
+  std::string missing = MissingMoments(moments_->lost(), moments_->left_out());
+  if (!missing.empty()) notes.push_back(std::move(missing));
+  return notes;
+}
+
 JobDescription StepRecord::View::Description() const {
   JobDescription job = *job_;
-  for (std::string& note : notes_->Texts(job.nodes)) job.notes.push_back(std::move(note));
-  for (std::string& note : AlarmNotes(moments_->alarms(), job)) {
-    job.notes.push_back(std::move(note));
-  }
-  std::string missing = MissingMoments(moments_->lost(), moments_->left_out());
-  if (!missing.empty()) job.notes.push_back(std::move(missing));
+  job.notes = Notes();
   job.figures = moments_->figures();
   job.coverage = *coverage_;
   job.presence = **presence_;

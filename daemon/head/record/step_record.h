@@ -75,6 +75,10 @@ class StepRecord {
    public:
     explicit View(const StepRecord& record);
     JobDescription Description() const;
+    // The same without notes, figures, coverage and presence, and without copying what it names.
+    const JobDescription& Job() const { return *job_; }
+    // The description's notes.
+    std::vector<std::string> Notes() const;
     Profile Snapshot() const;
     StepMoments Moments() const { return moments_->Moments(); }
 
@@ -90,6 +94,8 @@ class StepRecord {
   JobDescription Description() const { return View(*this).Description(); }
   // The same without notes, figures, coverage and presence, and without copying what it names.
   SharedValue<JobDescription>::Look Job() const { return job_.Get(); }
+  // Of what Job() gives now: another one after each Update.
+  uint64_t JobVersion() const { return job_.version(); }
   Profile Snapshot() const { return View(*this).Snapshot(); }
   StepMoments Moments() const;
   std::vector<Figure> Figures() const;

@@ -75,7 +75,7 @@ class Rows {
     FindTimes(period);
     right_.assign(times_.size(), true);
     calm_.assign(times_.size() + 1, true);
-    for (const TimeRange& absence : absences) LookAtAbsence(absence);
+    LookAtAbsences(absences);
     std::vector<bool> came = calm_;
     came.flip();
     came[0] = true;
@@ -152,16 +152,21 @@ class Rows {
     for (size_t row = first; row < i; ++row) right_[row] = false;
   }
 
-  void LookAtAbsence(const TimeRange& absence) {
-    if (absence.last < range_.first || absence.first > range_.last) return;
-    const auto index = [this](Nanos time) {
-      return static_cast<size_t>(std::lower_bound(times_.begin(), times_.end(), time) -
-                                 times_.begin());
+  // Both ascend, and there may be as many absences as nodes: one walk along them.
+  void LookAtAbsences(const std::vector<TimeRange>& absences) {
+    auto absence =
+        std::lower_bound(absences.begin(), absences.end(), range_.first,
+                         [](const TimeRange& range, Nanos time) { return range.last < time; });
+    size_t row = 0;
+    const auto move_to = [&](Nanos time) {
+      while (row < size() && times_[row] < time) ++row;
+      return row;
     };
-    const size_t first = index(absence.first);
-    const size_t last = index(absence.last);
-    for (size_t i = first; i < size() && times_[i] <= absence.last; ++i) right_[i] = false;
-    calm_[first] = calm_[last] = false;
+    for (; absence != absences.end() && absence->first <= range_.last; ++absence) {
+      calm_[move_to(absence->first)] = false;
+      for (size_t i = row; i < size() && times_[i] <= absence->last; ++i) right_[i] = false;
+      calm_[move_to(absence->last)] = false;
+    }
   }
 
   const TimeRange range_;
@@ -252,10 +257,12 @@ std::vector<QueryPiece> PiecesOf(const QuerySpec& spec, const Rows& rows,
   return pieces;
 }
 
+// `ranges`: ascending, and apart.
 bool IsIn(Nanos time, const std::vector<TimeRange>& ranges) {
-  return std::any_of(ranges.begin(), ranges.end(), [&](const TimeRange& range) {
-    return time >= range.first && time <= range.last;
-  });
+  const auto behind =
+      std::upper_bound(ranges.begin(), ranges.end(), time,
+                       [](Nanos t, const TimeRange& range) { return t < range.first; });
+  return behind != ranges.begin() && time <= (behind - 1)->last;
 }
 
 // How many values rows have at a time, and their sum.

@@ -43,10 +43,10 @@ struct CutQuery {
 // series with the tag `stat`.
 bool PiecesNeed(const QuerySpec& spec, const Series& reduced);
 // `reduced`: the series of ReducedRange that PiecesNeed, and that match the query, of a step that
-// samples every `period`. `absences`: times, ascending, whose rows are not right, or at which a
-// node came or went (absences.h). `running`: nothing is asked of the time behind the newest row if
-// that is right, and where there are no rows only if nodes came or went: what the nodes have there
-// is not in a row yet.
+// samples every `period`. `absences`: times, ascending and apart, whose rows are not right, or at
+// which a node came or went (absences.h). `running`: nothing is asked of the time behind the newest
+// row if that is right, and where there are no rows only if nodes came or went: what the nodes have
+// there is not in a row yet.
 CutQuery CutPieces(const QuerySpec& spec, const std::vector<SeriesData>& reduced,
                    const std::vector<TimeRange>& absences, Nanos period, bool running = false);
 
