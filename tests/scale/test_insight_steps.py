@@ -15,6 +15,6 @@ def cost():
     return growth.costs(os.environ["BENCH_INSIGHT_STEPS"], FEW, MANY, runs=2)
 
 
-@pytest.mark.parametrize("what, most", [("stragglers", 2.5), ("heatmap", 6), ("energy", 2.5)])
+@pytest.mark.parametrize("what, most", [("stragglers", 2.5), ("budget", 2.5), ("heatmap", 6), ("energy", 2.5)])
 def test_what_a_node_costs_does_not_grow(cost, what, most):
     assert growth.growth(cost, what, FEW, MANY) <= most, cost
