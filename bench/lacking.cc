@@ -17,7 +17,7 @@
 namespace sonde::head {
 namespace {
 
-constexpr int kRows = 500;
+constexpr int kRows = 20'000;
 constexpr int kOpenRows = 100;  // of which those who were in them may still change
 
 // Hears of alarms, and does nothing.

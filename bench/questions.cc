@@ -2,7 +2,7 @@
 // and 100,000 nodes: CPU time of a question about the whole step, of the last minute and of all
 // that was recorded, and where a row lacks a node; of a part of such an answer for a server of
 // several steps; of a question by host, and of one while hosts are there whose daemon was started
-// anew; of a question for which a node has come, or gone, since the one before; of the names and
+// anew; of a question before which a node has come or gone and a row said so; of the names and
 // the notes that pages ask for; and of a subscriber that goes.
 //
 // The record and the code that answers are the head's own. The nodes' answer is made up, the same
@@ -57,6 +57,12 @@ class Step {
   }
 
   StepRecord& record() { return record_; }
+
+  // A node leaves or comes, and a row says so.
+  void Change(bool left) {
+    record_.Update([&](JobDescription& job) { job.nodes[1].left = left ? At(kRows) + 1 : 0; });
+    record_.SetPresence(presence_.Runs());
+  }
 
   void Ask(const QuerySpec& spec) const {
     Status told(Code::kTimeout, "a question was not answered at once");
@@ -213,12 +219,10 @@ void MeasureStep(uint32_t nodes) {
   MeasureSubscribers(step, nodes);
   bool left = false;
   Measure("after_a_change", nodes, [&] {
-    left = !left;
-    step.record().Update(
-        [&](JobDescription& job) { job.nodes[1].left = left ? At(kRows) + 1 : 0; });
+    step.Change(left = !left);
     step.Ask(Step::Sum(kRows - 60));
   });
-  step.record().Update([&](JobDescription& job) { job.nodes[1].left = 0; });
+  step.Change(false);
   step.StartAnew(kAnew);
   Measure("by_host_anew", nodes, [&] { step.Ask(Step::OfHosts(kRows - 60)); });
 }

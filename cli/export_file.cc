@@ -89,6 +89,10 @@ Result<std::string> WriteTables(const Archive& archive, const std::vector<Profil
                                 const forward::Destination& to, OutFile& file, Progress& progress) {
   const auto sink =
       forward::MakeTableSink(to.protocol, [&](std::string_view text) { return file.Write(text); });
+  // One that cannot be written is no reason to write the others first.
+  for (size_t i = 0; entries.size() > 1 && i < entries.size(); ++i) {
+    SONDE_RETURN_IF_ERROR(forward::CheckWidth(archive, entries[i], to));
+  }
   forward::Written all;
   for (const ProfileEntry& entry : entries) {
     const Nanos span = std::max<Nanos>(entry.job.end - entry.job.start, 1);

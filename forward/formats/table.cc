@@ -86,13 +86,13 @@ class Table {
         numbers_(entry.job.presence) {}
 
   Result<Written> Write();
+  Status FindColumns();
 
  private:
   using Shape = std::tuple<uint32_t, std::string, uint64_t>;  // node, group, schema
   static Shape ShapeOf(const StoredRow& row) {
     return {row.node, std::string(row.group), row.schema->id()};
   }
-  Status FindColumns();
   void AddColumns(uint32_t node, const std::string& group, const Schema& schema);
   Status AddRow(const StoredRow& row);
   double* RowAt(Nanos time);
@@ -253,6 +253,12 @@ Result<Written> WriteTable(const Archive& archive, const ProfileEntry& entry,
                            const Destination& destination, TableSink& sink,
                            const OnSamples& on_samples, size_t values, size_t columns) {
   return Table(archive, entry, destination, sink, on_samples, values, columns).Write();
+}
+
+Status CheckWidth(const Archive& archive, const ProfileEntry& entry, const Destination& destination,
+                  size_t columns) {
+  const auto sink = MakeTableSink(destination.protocol, [](std::string_view) { return Status(); });
+  return Table(archive, entry, destination, *sink, nullptr, kWindowValues, columns).FindColumns();
 }
 
 void AppendNumber(double value, std::string& out) {

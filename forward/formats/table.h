@@ -65,6 +65,10 @@ Result<Written> WriteTable(const Archive& archive, const ProfileEntry& entry,
                            const OnSamples& on_samples = nullptr, size_t values = kWindowValues,
                            size_t columns = kMostColumns);
 
+// Whether the profile's table is not too wide, before anything is written.
+Status CheckWidth(const Archive& archive, const ProfileEntry& entry, const Destination& destination,
+                  size_t columns = kMostColumns);
+
 // The shortest text that reads back as the same value; "nan", "inf", "-inf".
 void AppendNumber(double value, std::string& out);
 

@@ -103,6 +103,9 @@ class ProfileReader {
     static constexpr uint32_t kApart = UINT32_MAX;
     BlockKey key;
     BlockInfo info;
+    // Of its rows that were not read yet the first one's. Where rows are thinned few spans of time
+    // have any, and a block is not read for those without.
+    Nanos next = 0;
     Schema::Ptr schema;
     uint32_t record = kApart;  // of joined blocks, by Places::records; kApart: none, but its own
     uint32_t entry = 0;        // of the record
@@ -119,11 +122,12 @@ class ProfileReader {
   static std::vector<Unit> UnitsOf(const std::vector<Place*>& blocks,
                                    const std::vector<uint32_t>& daemons);
   class BlockReading;
-  // Calls `f` for the rows of the unit in the order of time, each time once; `f` may end it. Where
-  // reduced rows of two writers overlap, it is the row of more nodes. `row` is an index into
-  // `block`.
-  using OnRow = std::function<Status(Place& place, const Block& block, size_t row)>;
-  Status MergeRows(const Unit& unit, BlockReading& blocks, const OnRow& f) const;
+  // Calls `f` for the unit's rows of [from, to], in the order of time, each time once; `f` may end
+  // it. Where reduced rows of two writers overlap, it is the row of more nodes. `row` is an index
+  // into `block`. What is next at each place then lies behind `to`.
+  using OnRow = std::function<Status(const Place& place, const Block& block, size_t row)>;
+  Status MergeRows(const Unit& unit, BlockReading& blocks, Nanos from, Nanos to,
+                   const OnRow& f) const;
   // Of the reduced blocks that reach into the time.
   Status ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally, const OnRow& f) const;
   // Calls `f` for every good block in the order of keys that has rows of that time, those of one

@@ -40,6 +40,9 @@ std::vector<uint32_t> DaemonsOf(const JobDescription& job) {
   return daemons;
 }
 
+constexpr Nanos kFirst = std::numeric_limits<Nanos>::min();
+constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
+
 bool OfOneStream(const BlockKey& a, const BlockKey& b) {
   return a.node == b.node && a.group == b.group;
 }
@@ -56,6 +59,7 @@ Result<ProfileReader::Places> ProfileReader::FindPlaces(SeriesScope scope, Nanos
         Place& place = places.blocks.emplace_back();
         place.key = stored.key;
         place.info = stored.info;
+        place.next = stored.info.first;
         place.schema = stored.schema;
         if (stored.joined == nullptr) return true;
         std::vector<std::string>& records = places.records;
@@ -185,7 +189,8 @@ class ProfileReader::BlockReading {
   std::map<uint64_t, Columns> columns_;  // by schema
 };
 
-Status ProfileReader::MergeRows(const Unit& unit, BlockReading& blocks, const OnRow& f) const {
+Status ProfileReader::MergeRows(const Unit& unit, BlockReading& blocks, Nanos from, Nanos to,
+                                const OnRow& f) const {
   struct Row {
     Nanos time;
     double nodes;
@@ -194,16 +199,20 @@ Status ProfileReader::MergeRows(const Unit& unit, BlockReading& blocks, const On
   };
   std::vector<Block> decoded;
   std::vector<Row> rows;
-  for (const Place* place : unit) {
+  for (Place* place : unit) {
     auto block = blocks.Read(*place);
     if (!block.ok() && block.status().code() != Code::kCorrupt) return block.status();
     const bool good = block.ok() && block->columns() == place->schema->size();
     if (!block.ok()) Found("some of the blocks", block.status());
     decoded.push_back(good ? *std::move(block) : Block());
     const bool compared = unit.size() > 1 && place->key.node == kReducedNode;
+    place->next = kNever;
     for (size_t r = 0; r < decoded.back().times.size(); ++r) {
+      const Nanos time = decoded.back().times[r];
+      if (time > to) place->next = std::min(place->next, time);
+      if (time < from || time > to) continue;
       const double nodes = compared ? NodesOf(*place->schema, decoded.back(), r) : 0;
-      rows.push_back({decoded.back().times[r], nodes, decoded.size() - 1, r});
+      rows.push_back({time, nodes, decoded.size() - 1, r});
     }
   }
   std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
@@ -226,14 +235,13 @@ Status ProfileReader::ForEachReducedRow(Nanos start, Nanos end, ReadTally& tally
   for (Place& place : places->blocks) all.push_back(&place);
   BlockReading blocks(db_, key_, *places, nullptr);
   for (const Unit& unit : UnitsOf(all, {})) {
-    SONDE_RETURN_IF_ERROR(MergeRows(unit, blocks, f));
+    SONDE_RETURN_IF_ERROR(MergeRows(unit, blocks, kFirst, kNever, f));
   }
   return {};
 }
 
 Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
                                const OnStoredRow& f) const {
-  constexpr Nanos kNever = std::numeric_limits<Nanos>::max();
   ReadTally tally;
   auto places = FindPlaces(scope, wanted.start, wanted.end, tally);
   if (!places.ok()) return places.status();
@@ -255,27 +263,21 @@ Status ProfileReader::ReadRows(SeriesScope scope, const RowsWanted& wanted,
   const Nanos window = std::max<Nanos>(wanted.window, 1);
   for (Nanos from = wanted.start; !left.empty();) {
     Nanos first = wanted.end;
-    for (const Place* place : left) first = std::min(first, place->info.first);
+    for (const Place* place : left) first = std::min(first, place->next);
     from = std::max(from, first);
     const Nanos to = wanted.end - from < window ? wanted.end : from + window - 1;
     std::vector<Place*> now;
     std::copy_if(left.begin(), left.end(), std::back_inserter(now),
-                 [&](const Place* place) { return place->info.first <= to; });
+                 [&](const Place* place) { return place->next <= to; });
     for (const Unit& unit : UnitsOf(now, daemons)) {
-      // Where rows are thinned few windows have any: a block waits for the next one that has.
-      for (Place* place : unit) place->info.first = kNever;
-      SONDE_RETURN_IF_ERROR(
-          MergeRows(unit, blocks, [&](Place& place, const Block& block, size_t row) {
-            const Nanos time = block.times[row];
-            if (time > to) place.info.first = std::min(place.info.first, time);
-            if (time < from || time > to) return Status();
+      SONDE_RETURN_IF_ERROR(MergeRows(
+          unit, blocks, from, to, [&](const Place& place, const Block& block, size_t row) {
             return f({place.key.node, place.key.group, place.schema, block, row});
           }));
     }
     if (wanted.on_window) SONDE_RETURN_IF_ERROR(wanted.on_window(to));
-    std::erase_if(left, [&](const Place* place) {
-      return place->info.last <= to || place->info.first == kNever;
-    });
+    std::erase_if(
+        left, [&](const Place* place) { return place->info.last <= to || place->next == kNever; });
     if (to >= wanted.end) break;
     from = to + 1;
   }

@@ -18,8 +18,12 @@ QUESTIONS = {
     "counted": (14, 4.5),
     "names": (6, 1.2),
     "lookup": (6, 0.7),
-    "rows": (8, 1),
+    "rows": (8, None),
+    "table": (14, 5),
 }
+# Counters before the range are read besides, for all nodes. Of many nodes a table has spans of few rows, so that a block is read
+# for each of its four rows again.
+GROWTH = {"counted": 4, "table": 4}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +35,7 @@ def cost():
 @pytest.mark.parametrize("stored", ["joined", "apart"])
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_what_a_node_costs_does_not_grow(cost, question, stored):
-    assert growth.growth(cost, f"{question}_{stored}") <= 3, cost
+    assert growth.growth(cost, f"{question}_{stored}") <= GROWTH.get(question, 3), cost
 
 
 @pytest.mark.parametrize("stored", ["joined", "apart"])
@@ -39,5 +43,7 @@ def test_what_a_node_costs_does_not_grow(cost, question, stored):
 def test_what_is_not_asked_for_costs_little(cost, question, stored):
     memory, share = QUESTIONS[question]
     assert cost[f"{question}_{stored}_memory_{growth.MANY}"] <= memory, cost
+    if share is None:
+        return
     rows = cost[f"rows_{stored}_{growth.MANY}"]
     assert cost[f"{question}_{stored}_{growth.MANY}"] <= share * rows, cost

@@ -151,6 +151,7 @@ TEST_F(TableTest, OfTooManyColumnsSaysWhatToNameInstead) {
     const auto written =
         WriteTable(*archive, *entry, *ParseDestination(to), *sink, nullptr, kWindowValues, columns);
     EXPECT_EQ(written.ok(), bytes > 0) << "nothing is written of a table that is none";
+    EXPECT_EQ(CheckWidth(*archive, *entry, *ParseDestination(to), columns).ok(), written.ok());
     return written.status();
   };
   EXPECT_TRUE(write("x.csv scope=node", 4).ok());

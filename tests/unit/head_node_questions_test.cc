@@ -223,6 +223,40 @@ TEST_F(NodeQuestionsTest, WhoNeedsMoreNamesThanAQuestionHoldsIsTold) {
   EXPECT_EQ(asked(), 1u) << "of one host they are few";
 }
 
+// Of a host whose daemon was started anew nodes are asked first, and of all others then; each
+// question goes to every node.
+TEST_F(NodeQuestionsTest, WhoHasAnsweredTheOtherQuestionAloneHasNotAnswered) {
+  record_.Update([](JobDescription& job) {
+    job.nodes[0].left = 1;
+    job.nodes.emplace_back().host = "n1";
+    job.expected_nodes = 2;
+  });
+  const auto questions = Make(1);
+  size_t at = 0;
+  const auto ask = [&](const std::vector<uint32_t>& of_anew, const std::vector<uint32_t>& of_all) {
+    std::promise<NodeQuestions::Answer> told;
+    questions->Ask({Spec("a"), kTicks, [&](Result<NodeQuestions::Answer> result) {
+                      EXPECT_TRUE(result.ok());
+                      told.set_value(*std::move(result));
+                    }});
+    for (const auto* nodes : {&of_anew, &of_all}) {
+      EXPECT_TRUE(WaitForAsked(++at));
+      tree::NodeSet who;
+      for (const uint32_t node : *nodes) who.Add(tree::NodeSet(node));
+      asked_[at - 1].second(
+          {1, static_cast<uint32_t>(nodes->size()), who, {}, EmptyPart(asked_[at - 1].first)});
+    }
+    return told.get_future().get();
+  };
+  EXPECT_EQ(ask({1, 2}, {1, 2}).answer.nodes_answered, 2u);
+  const auto without_other = ask({1, 2}, {2});
+  EXPECT_EQ(without_other.answer.nodes_answered, 1u);
+  EXPECT_THAT(without_other.missing, testing::Contains(1u));
+  const auto without_anew = ask({1}, {1, 2});
+  EXPECT_EQ(without_anew.answer.nodes_answered, 1u);
+  EXPECT_THAT(without_anew.missing, testing::Contains(2u));
+}
+
 TEST_F(NodeQuestionsTest, AnAnswerThatComesAfterTheEndIsDropped) {
   auto questions = Make(1);
   std::future<std::string> answer = Ask(*questions, "a");

@@ -263,6 +263,45 @@ TEST_F(PartsTest, OfATickInBothTheRowOfMoreNodesCounts) {
   for (const SeriesData& series : *nodes) EXPECT_EQ(series.points.size(), 20u);
 }
 
+// Where blocks of two writers overlap, each span has the better rows once, wherever it ends.
+TEST_F(PartsTest, OfATickInBothTheRowOfMoreNodesCountsInSpansOfAnyLength) {
+  auto live = *LiveArchive::Create(root(), TestJob());
+  ASSERT_TRUE(PutRows(*live, 1, 0, 30, 2).ok());
+  ASSERT_TRUE(PutRows(*live, 2, 15, 30, 1).ok());
+  ASSERT_TRUE(PutNodeBlock(*live, 0, 1, 0, 30).ok());
+  ASSERT_TRUE(PutNodeBlock(*live, 0, 2, 15, 30).ok());
+  Profile profile;
+  profile.job = TestJob();
+  profile.job.end = At(45);
+  ASSERT_TRUE(live->PutProfile(profile).ok());
+  ASSERT_TRUE(live->Finish().ok());
+  live.reset();
+  const auto archive = *OpenArchive(root(), 0);
+  const std::string key = archive.reader->List()->at(0).key;
+  for (const SeriesScope scope : {SeriesScope::kReduced, SeriesScope::kNodes}) {
+    for (int span = 1; span <= 50; ++span) {
+      RowsWanted wanted;
+      wanted.window = span * kSecond;
+      int tick = 0;
+      ASSERT_TRUE(archive.reader
+                      ->ReadRows(key, scope, wanted,
+                                 [&](const StoredRow& row) {
+                                   ++tick;
+                                   EXPECT_EQ(row.time(), At(tick));
+                                   const bool both = scope == SeriesScope::kReduced && tick <= 30;
+                                   const double sum =
+                                       TestCpu(tick, 0) + (both ? TestCpu(tick, 1) : 0);
+                                   const size_t column = scope == SeriesScope::kReduced ? 1 : 0;
+                                   EXPECT_EQ(row.block.Column(column)[row.row], sum) << tick;
+                                   return Status();
+                                 })
+                      .ok());
+      ASSERT_EQ(tick, 45) << "spans of " << span << " s";
+      ASSERT_FALSE(HasFailure()) << "spans of " << span << " s";
+    }
+  }
+}
+
 TEST_F(PartsTest, InWhateverOrderAndHoweverOftenTheyComeItSaysTheSame) {
   WriteHead();
   WriteActing();

@@ -133,10 +133,10 @@ Task<Response> Lookup(const Context& context, OpenTsdbLookup lookup) {
   const std::string metric = lookup.metric == "*" ? "" : lookup.metric;
   const Result<std::vector<Series>> series =
       co_await ListSeriesAndAliases(context, metric, kMaxListed + 1);
+  const bool too_much =
+      series.ok() ? series->size() > kMaxListed : series.status().code() == Code::kLimit;
+  if (too_much) co_return TooMuchResponse(kMaxListed + 1, kMaxListed, "series to look through");
   if (!series.ok()) co_return ErrorResponse(series.status());
-  if (series->size() > kMaxListed) {
-    co_return TooMuchResponse(series->size(), kMaxListed, "series to look through");
-  }
   if (series->empty() && !metric.empty()) {
     co_return ErrorResponse(404, "No such name for 'metrics': '" + metric + "'");
   }

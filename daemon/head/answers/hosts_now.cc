@@ -1,61 +1,56 @@
 #include "daemon/head/answers/hosts_now.h"
 
 #include <algorithm>
-#include <chrono>
-#include <thread>
 #include <utility>
 
 #include "core/clocks.h"
 
 namespace sonde::head {
 
-HostsNow::Hosts HostsNow::Get() const {
-  const uint64_t came = begun_;
-  if (Hosts known = Known()) return known;
-  if (record_.Job()->nodes.size() < kMany) return Make();
-  const std::lock_guard one(making_);
-  if (Hosts known = Known()) return known;  // somebody has made them meanwhile
-  {
-    const std::lock_guard lock(mutex_);
-    if (ended_ > came) return hosts_;  // and began behind us, whatever has changed since
-  }
-  return MakeInTurn();
-}
-
-// With making_ held. The processor's time is counted: a thread may have to wait for a processor,
-// and those that ask would wait ten times as long.
-HostsNow::Hosts HostsNow::MakeInTurn() const {
-  const Nanos wait = rest_until_ - MonotonicNow();
-  if (wait > 0) std::this_thread::sleep_for(std::chrono::nanoseconds(wait));
-  const Nanos begin = ReadClock(CLOCK_THREAD_CPUTIME_ID);
-  Hosts made = Make();
-  const Nanos taken = ReadClock(CLOCK_THREAD_CPUTIME_ID) - begin;
-  rest_until_ = MonotonicNow() + std::min((kShare - 1) * taken, kMost);
-  return made;
-}
-
-HostsNow::Hosts HostsNow::Known() const {
-  const uint64_t version = record_.JobVersion();
+HostsNow::Known HostsNow::Look() const {
   const std::lock_guard lock(mutex_);
-  return hosts_ != nullptr && version_ >= version ? hosts_ : nullptr;
+  return known_;
 }
 
+HostsNow::Hosts HostsNow::Get() const {
+  const uint64_t of_rows = record_.VersionOfRows();
+  const uint64_t newest = record_.JobVersion();
+  Known known = Look();
+  if (known.hosts != nullptr && known.version >= newest) return known.hosts;
+  const std::unique_lock one(making_, std::try_to_lock);
+  known = Look();  // somebody may have made them meanwhile
+  if (known.hosts != nullptr && known.hosts->nodes() >= kMany && known.version >= of_rows) {
+    const bool rests = MonotonicNow() < rest_until_;
+    if (rests || !one.owns_lock() || known.version >= newest) return known.hosts;
+  }
+  return Make();
+}
+
+HostsNow::Hosts HostsNow::GetNewest() const {
+  const uint64_t newest = record_.JobVersion();
+  const Known known = Look();
+  if (known.hosts != nullptr && known.version >= newest) return known.hosts;
+  return Make();
+}
+
+// The processor's time is counted: a thread may have to wait for a processor, and what is known
+// would be ten times as old.
 HostsNow::Hosts HostsNow::Make() const {
-  const uint64_t number = ++begun_;
-  Hosts made;
-  uint64_t version = 0;
+  ++made_;
+  const Nanos begin = ReadClock(CLOCK_THREAD_CPUTIME_ID);
+  Known made;
   {
     const auto job = record_.Job();
-    version = job.version();
-    made = std::make_shared<const StepHosts>(*job);
+    made.version = job.version();
+    made.hosts = std::make_shared<const StepHosts>(*job);
   }
+  const Nanos taken = ReadClock(CLOCK_THREAD_CPUTIME_ID) - begin;
+  rest_until_ = MonotonicNow() + std::min((kShare - 1) * taken, kMost);
+  Hosts mine = made.hosts;
   const std::lock_guard lock(mutex_);
-  if (hosts_ == nullptr || version_ <= version) {
-    hosts_.swap(made);  // the old one is freed without the lock
-    version_ = version;
-  }
-  ended_ = std::max(ended_, number);
-  return hosts_;
+  // The old ones are freed without the lock.
+  if (known_.hosts == nullptr || known_.version <= made.version) std::swap(known_, made);
+  return mine;
 }
 
 HostsNow::Ranges HostsNow::Absences(const Hosts& hosts, const StepRecord::PresenceRuns& presence,

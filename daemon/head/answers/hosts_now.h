@@ -2,16 +2,12 @@
 // description changes, or the nodes in its rows do: to look at each node takes milliseconds in a
 // large step, and pages and programs ask all the time.
 //
-// What is given was made of a description that is no older than the call. So who has read rows
-// first and asks for the hosts then knows of every node in these rows.
+// While nodes come or go one after the other, each question finds the description changed. In a
+// step of many nodes Get then gives what it has, unless rows have changed since: it looks again for
+// a tenth of the time at most, and once for each row. That bounds what it costs the head's loop as
+// well, which has to copy the description for the first change that comes while somebody looks.
 //
-// While nodes come or go one after the other, each question finds the description changed. The
-// hosts of many nodes are then made by one thread at a time, for all that have come meanwhile, and
-// for a tenth of the time at most. That bounds what it costs the head's loop as well: it has to
-// copy the description for the first change that comes while they are made.
-//
-// Thread safety: every method from any thread. In a step of few nodes none waits, so that the
-// head's loop may call them there.
+// Thread safety: every method from any thread. None waits for another thread's look at the nodes.
 #pragma once
 
 #include <array>
@@ -30,13 +26,18 @@ namespace sonde::head {
 
 class HostsNow {
  public:
-  // From so many nodes on a call may wait.
+  // From so many nodes on Get may give what is a little older, and to look takes its time.
   static constexpr size_t kMany = 257;
 
   explicit HostsNow(const StepRecord& record) : record_(record) {}
 
   using Hosts = std::shared_ptr<const StepHosts>;
+  // Knows all nodes of rows that were read before the call, and what has become of them when these
+  // rows were added. Of what has changed since it may know nothing for kMost, or until another
+  // thread that looks is done.
   Hosts Get() const;
+  // Of a description that is no older than the call.
+  Hosts GetNewest() const;
 
   // Their absences from rows of that presence (series/query/pieces/absences.h).
   using Ranges = std::shared_ptr<const std::vector<TimeRange>>;
@@ -44,27 +45,29 @@ class HostsNow {
                   bool each_value) const;
 
   // How often the hosts were made.
-  uint64_t made() const { return begun_; }
+  uint64_t made() const { return made_; }
 
  private:
   // Of the time in which they are made one in kShare, and no longer between two times than kMost.
   static constexpr int kShare = 10;
   static constexpr Nanos kMost = 200 * kMillisecond;
 
-  Hosts Known() const;
+  struct Known {
+    Hosts hosts;
+    uint64_t version = 0;  // of the description that they were made of
+  };
+
+  Known Look() const;
   Hosts Make() const;
-  Hosts MakeInTurn() const;
 
   const StepRecord& record_;
-  mutable std::atomic<uint64_t> begun_ = 0;  // times that they were made, or are being made
-  mutable std::mutex making_;                // held while they are made of many nodes
-  mutable Nanos rest_until_ = 0;             // with making_ held; monotonic
+  mutable std::atomic<uint64_t> made_ = 0;
+  mutable std::mutex making_;                  // held while they are made; nobody waits for it
+  mutable std::atomic<Nanos> rest_until_ = 0;  // monotonic
 
   mutable std::mutex mutex_;  // what follows; held for no longer than it takes to look at it
-  mutable Hosts hosts_;
-  mutable uint64_t version_ = 0;  // of the description that they were made of
-  mutable uint64_t ended_ = 0;    // the last time of begun_ that is over
-  mutable Hosts of_;              // whose absences follow
+  mutable Known known_;
+  mutable Hosts of_;  // whose absences follow
   mutable StepRecord::PresenceRuns presence_;
   mutable std::array<Ranges, 2> absences_;  // by each_value; nullptr: nobody has asked
 };

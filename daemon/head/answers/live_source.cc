@@ -111,20 +111,23 @@ void LiveSource::ListSeries(std::string_view metric, size_t limit, SeriesCallbac
   };
   const auto job = record_.Job();
   const auto count = static_cast<size_t>(std::count_if(all->begin(), all->end(), wanted));
+  const auto is_known = [](const NodeInfo& node) { return !node.host.empty(); };
+  const auto nodes = static_cast<size_t>(std::ranges::count_if(job->nodes, is_known));
   // Before they are made: so many take half a gigabyte.
-  if (limit > web::kMaxListed && count * job->nodes.size() > web::kMaxListed) {
+  if (limit > web::kMaxListed && count * nodes > web::kMaxListed) {
     return callback(
         Status(Code::kLimit,
                fmt::format("{} series of {} nodes are more than the {} that are looked through: "
                            "name a metric, or ask for its values",
-                           count, job->nodes.size(), web::kMaxListed)));
+                           count, nodes, web::kMaxListed)));
   }
   const std::string id = id_.ToString();
   std::vector<Series> list;
-  list.reserve(std::min(limit, count * job->nodes.size()));
+  list.reserve(std::min(limit, count * nodes));
   for (const Series& series : *all) {
     if (!wanted(series)) continue;
     for (const NodeInfo& node : job->nodes) {
+      if (!is_known(node)) continue;
       if (list.size() >= limit) return callback(std::move(list));
       Series with = series;
       with.tags.Set("host", node.host);
@@ -145,7 +148,7 @@ void LiveSource::Names(NamesCallback callback) const {
   names.keys.insert({"host", "job"});
   names.values.insert(job->id.ToString());
   for (const NodeInfo& node : job->nodes) {
-    if (!node.host.empty()) names.values.insert(node.host);
+    if (!node.host.empty()) names.values.insert(node.host);  // "": not known yet
   }
   const size_t tasks = std::min<size_t>(job->expected_tasks, web::kMaxListed);
   if (tasks > 0) names.keys.emplace(kTaskTag);

@@ -69,9 +69,18 @@ std::set<std::string> AnewOf(const StepHosts& hosts, const QuerySpec& spec) {
   return anew;
 }
 
-// Whether nodes take a question that names so many hosts. They pass over one that is too long, and
+// For everything but the series of these hosts.
+QuerySpec AllBut(const QuerySpec& spec, const std::set<std::string>& hosts) {
+  QuerySpec all = spec;
+  if (!hosts.empty()) all.filters.push_back(Named(TagFilter::Type::kNotLiteralOr, hosts));
+  return all;
+}
+
+// Whether nodes take questions that name so many hosts. They pass over one that is too long, and
 // the question would wait for all of them.
-Status CheckNamed(const QuerySpec& named, size_t hosts) {
+Status CheckNamed(const QuerySpec& spec, const std::set<std::string>& hosts) {
+  QuerySpec named = AllBut(spec, hosts);  // as long as any of them, with a downsample
+  if (!named.downsample) named.downsample.emplace();
   std::string bytes;
   EncodeQuery(named, bytes);
   if (named.filters.size() <= kMaxFilters && bytes.size() <= tree::kMaxQueryBytes &&
@@ -81,7 +90,7 @@ Status CheckNamed(const QuerySpec& named, size_t hosts) {
   return {Code::kLimit,
           fmt::format("the daemons of {} hosts were started anew, more than a question to the "
                       "nodes can name beside its other filters: ask for fewer hosts",
-                      hosts)};
+                      hosts.size())};
 }
 
 // For the first or last point that each series of these hosts has before the range.
@@ -134,7 +143,16 @@ void GoOnWith(const std::vector<SeriesData>& told, std::vector<SeriesData>& stor
   }
 }
 
+tree::NodeSet Both(const tree::NodeSet& a, const tree::NodeSet& b) {
+  return a.Without(a.Without(b));
+}
+
 }  // namespace
+
+// Only who has answered each of the questions about them has told all.
+void NodeQuestions::Asked::AnsweredOfAnew(const tree::NodeSet& who) {
+  who_anew = who_anew ? Both(*who_anew, who) : who;
+}
 
 struct NodeQuestions::Outcome {
   uint32_t answered = 0;
@@ -193,9 +211,9 @@ void NodeQuestions::Round(const AskedPtr& asked) {
   asked->hosts = hosts_->Get();
   asked->anew = AnewOf(*asked->hosts, spec);
   asked->of_anew.clear();
-  asked->who_anew.Clear();
+  asked->who_anew.reset();
   if (asked->anew.empty()) return SendToAll(asked);
-  if (const Status bad = CheckNamed(PointsOf(spec, asked->anew), asked->anew.size()); !bad.ok()) {
+  if (const Status bad = CheckNamed(spec, asked->anew); !bad.ok()) {
     // Later: the next one that waits may fail as well, and begins within this one's end.
     return Do([this, asked, bad] {
       tree::Gathered nothing;
@@ -222,6 +240,7 @@ void NodeQuestions::OnBefore(const AskedPtr& asked, Aggregator which, Nanos end,
                              tree::Gathered& answer) {
   Outcome outcome;
   if (!answer.failure.ok()) return Finish(asked, answer.failure, answer, outcome);
+  asked->AnsweredOfAnew(answer.who);
   const bool first = which == Aggregator::kFirst;
   const auto& anew = asked->hosts->anew();
   const auto time_of = [&](const Tags& tags, Nanos) {
@@ -242,18 +261,14 @@ void NodeQuestions::AskForPoints(const AskedPtr& asked) {
 void NodeQuestions::OnPoints(const AskedPtr& asked, tree::Gathered& answer) {
   Outcome outcome;
   if (!answer.failure.ok()) return Finish(asked, answer.failure, answer, outcome);
-  asked->who_anew = answer.who;
+  asked->AnsweredOfAnew(answer.who);
   const auto time_of = [](const Tags&, Nanos time) { return time; };
   AddPoints(asked->question.spec, answer.part, time_of, asked->of_anew);
   SendToAll(asked);
 }
 
 void NodeQuestions::SendToAll(const AskedPtr& asked) {
-  QuerySpec spec = asked->question.spec;
-  if (!asked->anew.empty()) {
-    spec.filters.push_back(Named(TagFilter::Type::kNotLiteralOr, asked->anew));
-  }
-  Send(asked, std::move(spec), asked->grid,
+  Send(asked, AllBut(asked->question.spec, asked->anew), asked->grid,
        [asked](NodeQuestions& self, tree::Gathered& answer) { self.OnGathered(asked, answer); });
 }
 
@@ -278,12 +293,17 @@ Result<bool> NodeQuestions::Complete(Asked& asked, tree::Gathered& answer, Outco
       Code::kUnavailable,
       "the times of the nodes' points changed with each question; ask again, or with "
       "a downsample");
-  const HostsNow::Hosts hosts = hosts_->Get();
+  HostsNow::Hosts hosts = hosts_->Get();
+  WhoAnswers told = SortOut(asked, *hosts, answer);
+  if (!told.silent.empty()) {
+    hosts = hosts_->GetNewest();  // they may have ended meanwhile
+    told = SortOut(asked, *hosts, answer);
+  }
   if (hosts != asked.hosts && AnewOf(*hosts, spec) != asked.anew) {
     if (asked.rounds >= kMaxRounds) return again;
     return false;
   }
-  AddStored(asked, *hosts, answer, outcome);
+  AddStored(asked, *hosts, std::move(told), answer, outcome);
   if (!answer.failure.ok()) return answer.failure;
   std::vector<Nanos> odd;
   if (answer.nodes > 1 || outcome.any_stored) odd = OddTimes(spec, answer.part, asked.grid);
@@ -296,19 +316,32 @@ Result<bool> NodeQuestions::Complete(Asked& asked, tree::Gathered& answer, Outco
   return false;
 }
 
-// Answers for the hosts whose daemons are gone or were started anew, and counts who answered.
-void NodeQuestions::AddStored(const Asked& asked, const StepHosts& hosts, tree::Gathered& answer,
-                              Outcome& outcome) const {
-  const QuerySpec& spec = asked.question.spec;
-  tree::NodeSet who = answer.who;
-  who.Add(asked.who_anew);
+// Everybody hears each question. The values of hosts whose daemon was started anew are in the
+// answers to the first ones, and those of all others in the last one.
+WhoAnswers NodeQuestions::SortOut(const Asked& asked, const StepHosts& hosts,
+                                  const tree::Gathered& answer) {
   const auto unknown = answer.nodes - static_cast<uint32_t>(answer.who.size());
-  WhoAnswers told = hosts.SortOut(who, unknown);
+  if (asked.anew.empty()) return hosts.SortOut(answer.who, unknown);
+  tree::NodeSet anew;
+  for (const std::string& host : asked.anew) {
+    const auto at = hosts.anew().find(host);
+    if (at == hosts.anew().end()) continue;
+    for (const uint32_t node : at->second.nodes) anew.Add(tree::NodeSet(node));
+  }
+  tree::NodeSet who = answer.who.Without(anew);
+  if (asked.who_anew) who.Add(Both(*asked.who_anew, anew));
+  return hosts.SortOut(who, unknown);
+}
+
+// Answers for the hosts whose daemons are gone or were started anew, and counts who answered.
+void NodeQuestions::AddStored(const Asked& asked, const StepHosts& hosts, WhoAnswers told,
+                              tree::Gathered& answer, Outcome& outcome) const {
+  const QuerySpec& spec = asked.question.spec;
   outcome.answered = told.answered;
   outcome.expected = told.expected;
   outcome.missing = std::move(told.silent);
 
-  Stored stored = StoredOf(spec, told.gone);
+  Stored stored = StoredOf(spec, told.gone, outcome.missing);
   stored.hosts.insert(asked.anew.begin(), asked.anew.end());
   Result<std::vector<SeriesData>> series = std::vector<SeriesData>();
   if (!stored.hosts.empty()) {
@@ -336,9 +369,11 @@ void NodeQuestions::AddStored(const Asked& asked, const StepHosts& hosts, tree::
       part.ok() ? MergePart(spec, asked.grid, *std::move(part), answer.part) : part.status();
 }
 
-// `gone`: nodes. Nobody holds the description while the disk is read.
+// `gone`: nodes; those that have come back since were not asked. Nobody holds the description while
+// the disk is read.
 NodeQuestions::Stored NodeQuestions::StoredOf(const QuerySpec& spec,
-                                              const std::vector<uint32_t>& gone) const {
+                                              const std::vector<uint32_t>& gone,
+                                              std::vector<uint32_t>& missing) const {
   Stored stored;
   if (gone.empty()) return stored;
   const HostFilter filter(spec);
@@ -347,6 +382,10 @@ NodeQuestions::Stored NodeQuestions::StoredOf(const QuerySpec& spec,
   const auto job = record_.Job();
   for (const uint32_t node : gone) {
     const NodeInfo& info = job->nodes[node];
+    if (!info.lost && info.left == 0) {
+      missing.push_back(node);
+      continue;
+    }
     stored.ended += info.lost ? 0 : 1;
     if ((!holds && info.left < first) || !filter.Accepts(info.host)) continue;
     stored.hosts.insert(info.host);

@@ -21,6 +21,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -84,7 +85,9 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
     // newer daemons have told in this round.
     std::set<std::string> anew;
     std::vector<SeriesData> of_anew;
-    tree::NodeSet who_anew;
+    std::optional<tree::NodeSet> who_anew;
+
+    void AnsweredOfAnew(const tree::NodeSet& who);
   };
   using AskedPtr = std::shared_ptr<Asked>;
   // What is known of an answer once everybody was asked.
@@ -106,9 +109,12 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   void OnGathered(const AskedPtr& asked, tree::Gathered& answer);
   // False if the nodes have to be asked once more.
   Result<bool> Complete(Asked& asked, tree::Gathered& answer, Outcome& outcome) const;
-  void AddStored(const Asked& asked, const StepHosts& hosts, tree::Gathered& answer,
-                 Outcome& outcome) const;
-  Stored StoredOf(const QuerySpec& spec, const std::vector<uint32_t>& gone) const;
+  static WhoAnswers SortOut(const Asked& asked, const StepHosts& hosts,
+                            const tree::Gathered& answer);
+  void AddStored(const Asked& asked, const StepHosts& hosts, WhoAnswers told,
+                 tree::Gathered& answer, Outcome& outcome) const;
+  Stored StoredOf(const QuerySpec& spec, const std::vector<uint32_t>& gone,
+                  std::vector<uint32_t>& missing) const;
   void Finish(const AskedPtr& asked, const Status& failure, tree::Gathered& answer,
               Outcome& outcome);
   void Next();

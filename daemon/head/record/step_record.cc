@@ -56,6 +56,7 @@ void StepRecord::SetSeries(const std::vector<Series>& series) {
 
 void StepRecord::Append(Nanos tick, const tree::FrameValues& row, const std::vector<Series>& series,
                         bool others) {
+  version_of_rows_ = job_.version();
   {
     const std::lock_guard lock(mutex_);
     if (series.size() != row_size_) SetSeries(series);
@@ -72,6 +73,7 @@ void StepRecord::Append(Nanos tick, const tree::FrameValues& row, const std::vec
 }
 
 bool StepRecord::Amend(Nanos tick, const tree::FrameValues& late) {
+  version_of_rows_ = job_.version();
   std::vector<Reduced> before;
   std::vector<Reduced> after;
   std::vector<Spread> spreads_before;
@@ -159,6 +161,7 @@ void StepRecord::SetCoverage(const Coverage& coverage) {
 }
 
 void StepRecord::SetPresence(std::vector<PresenceRun> runs) {
+  version_of_rows_ = job_.version();
   auto now = std::make_shared<const std::vector<PresenceRun>>(std::move(runs));
   presence_.Change([&](PresenceRuns& known) { known = std::move(now); });
 }

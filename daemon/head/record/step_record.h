@@ -8,6 +8,7 @@
 // Thread safety: every method may be called from any thread, unless it says otherwise.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -96,6 +97,9 @@ class StepRecord {
   SharedValue<JobDescription>::Look Job() const { return job_.Get(); }
   // Of what Job() gives now: another one after each Update.
   uint64_t JobVersion() const { return job_.version(); }
+  // What it was when rows last changed: who has read rows before knows that all nodes that are in
+  // them are in descriptions from this one on.
+  uint64_t VersionOfRows() const { return version_of_rows_; }
   Profile Snapshot() const { return View(*this).Snapshot(); }
   StepMoments Moments() const;
   std::vector<Figure> Figures() const;
@@ -125,6 +129,7 @@ class StepRecord {
   SharedValue<PresenceRuns> presence_;
   SharedValue<FootprintBuilder> footprint_;
   SharedValue<MomentsBuilder> moments_;
+  std::atomic<uint64_t> version_of_rows_ = 0;
 
   mutable std::mutex mutex_;  // store_ and series_, of which the loop alone sets the pointer
   GroupStore store_;
