@@ -91,7 +91,8 @@ Result<std::string> WriteTables(const Archive& archive, const std::vector<Profil
       forward::MakeTableSink(to.protocol, [&](std::string_view text) { return file.Write(text); });
   // One that cannot be written is no reason to write the others first.
   for (size_t i = 0; entries.size() > 1 && i < entries.size(); ++i) {
-    SONDE_RETURN_IF_ERROR(forward::CheckWidth(archive, entries[i], to));
+    const Status wide = forward::CheckWidth(archive, entries[i], to);
+    if (!wide.ok()) return wide.Within(entries[i].job.id.ToString());
   }
   forward::Written all;
   for (const ProfileEntry& entry : entries) {

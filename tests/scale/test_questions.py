@@ -1,7 +1,7 @@
 """Questions to a head of 1,000 and of 32,000 nodes (bench/questions.cc): what one costs does not grow with their number.
 
 What a question has to know of all nodes is kept for the next one: looking at each of them would cost 32 times as much.
-The first question after a node has come or gone looks at all, once for however many ask.
+The first question after a node has come or gone, and a row that says so, looks at all.
 """
 
 import os

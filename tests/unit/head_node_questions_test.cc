@@ -6,6 +6,7 @@
 #include <future>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -45,7 +46,7 @@ class NodeQuestionsTest : public testing::Test {
   std::future<std::string> Ask(NodeQuestions& questions, const std::string& metric) {
     auto told = std::make_shared<std::promise<std::string>>();
     auto answer = told->get_future();
-    questions.Ask({Spec(metric), kTicks, [told](Result<NodeQuestions::Answer> result) {
+    questions.Ask({Spec(metric), kTicks, [told](const Result<NodeQuestions::Answer>& result) {
                      told->set_value(result.ok() ? "ok" : std::string(result.status().message()));
                    }});
     return answer;
@@ -255,6 +256,62 @@ TEST_F(NodeQuestionsTest, WhoHasAnsweredTheOtherQuestionAloneHasNotAnswered) {
   const auto without_anew = ask({1}, {1, 2});
   EXPECT_EQ(without_anew.answer.nodes_answered, 1u);
   EXPECT_THAT(without_anew.missing, testing::Contains(2u));
+}
+
+// In a step of many nodes what is known of them may be a little older than the answer.
+class ManyNodesTest : public NodeQuestionsTest {
+ protected:
+  static constexpr uint32_t kLost = 1;
+
+  ManyNodesTest() {
+    record_.Update([](JobDescription& job) {
+      job.nodes.resize(20'000);
+      for (size_t i = 0; i < job.nodes.size(); ++i) job.nodes[i].host = "n" + std::to_string(i);
+      job.nodes[kLost].lost = true;
+      job.expected_nodes = static_cast<uint32_t>(job.nodes.size());
+    });
+  }
+  // All but that one; and one more.
+  void AnswerOfOthers(std::optional<uint32_t> another = std::nullopt) {
+    tree::NodeSet who;
+    for (uint32_t node = 0; node < 20'000; ++node) {
+      if (node != kLost) who.Add(tree::NodeSet(node));
+    }
+    if (another) who.Add(tree::NodeSet(*another));
+    const auto [spec, done] = asked_.at(0);
+    done({1, static_cast<uint32_t>(who.size()), who, {}, EmptyPart(spec)});
+  }
+};
+
+TEST_F(ManyNodesTest, ALostOneThatCameBackMeanwhileHasNotAnswered) {
+  const auto questions = Make(1);
+  std::promise<NodeQuestions::Answer> told;
+  questions->Ask({Spec("a"), kTicks, [&](Result<NodeQuestions::Answer> result) {
+                    ASSERT_TRUE(result.ok());
+                    told.set_value(*std::move(result));
+                  }});
+  ASSERT_TRUE(WaitForAsked(1));
+  record_.Update([](JobDescription& job) { job.nodes[kLost].lost = false; });
+  AnswerOfOthers();
+  const NodeQuestions::Answer answer = told.get_future().get();
+  EXPECT_EQ(answer.answer.nodes_answered, 19'999u);
+  EXPECT_THAT(answer.missing, testing::ElementsAre(kLost));
+}
+
+// Its two daemons are one host: its points have to be asked for by themselves.
+TEST_F(ManyNodesTest, OneWhoseDaemonWasStartedAnewMeanwhileIsAskedOnceMore) {
+  const auto questions = Make(1);
+  const std::future<std::string> answer = Ask(*questions, "a");
+  ASSERT_TRUE(WaitForAsked(1));
+  record_.Update([](JobDescription& job) {
+    job.nodes[kLost].lost = false;
+    job.nodes[kLost].left = 1;
+    job.nodes.emplace_back().host = "n1";
+  });
+  AnswerOfOthers(20'000);
+  ASSERT_TRUE(WaitForAsked(2));
+  ASSERT_FALSE(asked_[1].first.filters.empty());
+  EXPECT_EQ(asked_[1].first.filters.back().pattern, "n1");
 }
 
 TEST_F(NodeQuestionsTest, AnAnswerThatComesAfterTheEndIsDropped) {

@@ -198,6 +198,7 @@ TEST_P(HostsNowTest, HoldNothingThatTheHeadWouldHaveToCopy) {
 
 std::vector<std::pair<Nanos, Nanos>> TimesOf(const std::vector<TimeRange>& ranges) {
   std::vector<std::pair<Nanos, Nanos>> times;
+  times.reserve(ranges.size());
   for (const TimeRange& range : ranges) times.emplace_back(range.first, range.last);
   return times;
 }

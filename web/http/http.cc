@@ -124,17 +124,15 @@ Response ErrorResponse(int status, std::string_view message, std::string_view de
   return response;
 }
 
-Response TooMuchResponse(size_t count, size_t limit, std::string_view things) {
+Response TooMuchResponse(size_t count, size_t limit, std::string_view things,
+                         std::string_view advice) {
   Response response;
   response.status = 413;
   JsonWriter json(response.body);
   json.BeginObject().Key("error").BeginObject();
   json.Field("code", response.status);
-  json.Field(
-      "message",
-      fmt::format("the answer has {} {}, more than {}: ask for a downsample, a shorter range "
-                  "or fewer series",
-                  count, things, limit));
+  json.Field("message",
+             fmt::format("the answer has {} {}, more than {}: {}", count, things, limit, advice));
   json.Field("count", count).Field("limit", limit);
   json.EndObject().EndObject();
   return response;

@@ -102,7 +102,9 @@ Response ErrorResponse(int status, std::string_view message, std::string_view de
 Response ErrorResponse(const Status& status);
 // 413: the answer would have `count` items (points, series), which is more than `limit`. Nothing is
 // cut off in silence.
-Response TooMuchResponse(size_t count, size_t limit, std::string_view things);
+Response TooMuchResponse(
+    size_t count, size_t limit, std::string_view things,
+    std::string_view advice = "ask for a downsample, a shorter range or fewer series");
 
 // An answer in JSON, or why there is none.
 Response JsonResponse(Result<std::string> json);

@@ -135,7 +135,9 @@ Task<Response> Lookup(const Context& context, OpenTsdbLookup lookup) {
       co_await ListSeriesAndAliases(context, metric, kMaxListed + 1);
   const bool too_much =
       series.ok() ? series->size() > kMaxListed : series.status().code() == Code::kLimit;
-  if (too_much) co_return TooMuchResponse(kMaxListed + 1, kMaxListed, "series to look through");
+  if (too_much)
+    co_return TooMuchResponse(kMaxListed + 1, kMaxListed, "series to look through",
+                              "name a metric");
   if (!series.ok()) co_return ErrorResponse(series.status());
   if (series->empty() && !metric.empty()) {
     co_return ErrorResponse(404, "No such name for 'metrics': '" + metric + "'");

@@ -48,8 +48,9 @@ HostsNow::Hosts HostsNow::Make() const {
   rest_until_ = MonotonicNow() + std::min((kShare - 1) * taken, kMost);
   Hosts mine = made.hosts;
   const std::lock_guard lock(mutex_);
+  if (known_.hosts != nullptr && known_.version == made.version) return known_.hosts;
   // The old ones are freed without the lock.
-  if (known_.hosts == nullptr || known_.version <= made.version) std::swap(known_, made);
+  if (known_.hosts == nullptr || known_.version < made.version) std::swap(known_, made);
   return mine;
 }
 

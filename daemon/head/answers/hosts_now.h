@@ -4,8 +4,10 @@
 //
 // While nodes come or go one after the other, each question finds the description changed. In a
 // step of many nodes Get then gives what it has, unless rows have changed since: it looks again for
-// a tenth of the time at most, and once for each row. That bounds what it costs the head's loop as
-// well, which has to copy the description for the first change that comes while somebody looks.
+// a tenth of the time at most, and once for each row, or each thread that asks in that moment. That
+// bounds what it costs the head's loop as well, which has to copy the description for the first
+// change that comes while somebody looks. GetNewest has no such bound, and is for those who know
+// that what they have is not right any more.
 //
 // Thread safety: every method from any thread. None waits for another thread's look at the nodes.
 #pragma once
@@ -33,8 +35,8 @@ class HostsNow {
 
   using Hosts = std::shared_ptr<const StepHosts>;
   // Knows all nodes of rows that were read before the call, and what has become of them when these
-  // rows were added. Of what has changed since it may know nothing for kMost, or until another
-  // thread that looks is done.
+  // rows were added. Of what has changed since it may know nothing for kMost and as long as another
+  // thread looks.
   Hosts Get() const;
   // Of a description that is no older than the call.
   Hosts GetNewest() const;

@@ -201,7 +201,7 @@ void NodeQuestions::Do(std::function<void()> job) {
 bool NodeQuestions::IsSmall(const tree::Gathered& answer) const {
   constexpr size_t kMostPoints = 16384;
   const size_t nodes = record_.Job()->nodes.size();
-  // Of more nodes who finishes it may have to wait.
+  // Of more nodes who finishes it may have to look at each.
   return answer.nodes == nodes && nodes < HostsNow::kMany && answer.part.Points() <= kMostPoints;
 }
 
@@ -295,8 +295,8 @@ Result<bool> NodeQuestions::Complete(Asked& asked, tree::Gathered& answer, Outco
       "a downsample");
   HostsNow::Hosts hosts = hosts_->Get();
   WhoAnswers told = SortOut(asked, *hosts, answer);
-  if (!told.silent.empty()) {
-    hosts = hosts_->GetNewest();  // they may have ended meanwhile
+  if (HasChanged(*hosts, answer, told)) {
+    hosts = hosts_->GetNewest();
     told = SortOut(asked, *hosts, answer);
   }
   if (hosts != asked.hosts && AnewOf(*hosts, spec) != asked.anew) {
@@ -314,6 +314,16 @@ Result<bool> NodeQuestions::Complete(Asked& asked, tree::Gathered& answer, Outco
   if (asked.rounds >= kMaxRounds) return again;
   if (const Status full = AddTimes(spec, odd, asked.grid); !full.ok()) return full;
   return false;
+}
+
+// Whether something that the answer depends on is no longer what the hosts were made of.
+bool NodeQuestions::HasChanged(const StepHosts& hosts, const tree::Gathered& answer,
+                               const WhoAnswers& told) const {
+  if (answer.nodes > answer.who.size()) return true;  // who knows who they are
+  if (!answer.who.empty() && answer.who.last() >= hosts.nodes()) return true;
+  const auto job = record_.Job();
+  const auto other = [&](uint32_t node) { return !hosts.Is(node, job->nodes[node]); };
+  return std::ranges::any_of(told.silent, other) || std::ranges::any_of(told.gone, other);
 }
 
 // Everybody hears each question. The values of hosts whose daemon was started anew are in the

@@ -111,6 +111,8 @@ class NodeQuestions : public std::enable_shared_from_this<NodeQuestions> {
   Result<bool> Complete(Asked& asked, tree::Gathered& answer, Outcome& outcome) const;
   static WhoAnswers SortOut(const Asked& asked, const StepHosts& hosts,
                             const tree::Gathered& answer);
+  bool HasChanged(const StepHosts& hosts, const tree::Gathered& answer,
+                  const WhoAnswers& told) const;
   void AddStored(const Asked& asked, const StepHosts& hosts, WhoAnswers told,
                  tree::Gathered& answer, Outcome& outcome) const;
   Stored StoredOf(const QuerySpec& spec, const std::vector<uint32_t>& gone,

@@ -45,7 +45,7 @@ void StepHosts::FindNewest(const JobDescription& job, const HostNumbers& hosts) 
       one_before_.emplace_hint(one_before_.end(), i, known);
     }
     known = i;
-    kinds_[i] = {true, IsGone(node), !node.host.empty()};
+    kinds_[i] = {true, IsGone(node), node.lost, !node.host.empty()};
     connected_ += IsGone(node) ? 0 : 1;
   }
   in_rows_.expected = std::max(hosts_, job.expected_nodes);
@@ -70,6 +70,10 @@ void StepHosts::FindAnew(const JobDescription& job, const HostNumbers& names) {
     host.newest = node.joined;
     host.nodes.push_back(i);
   }
+}
+
+bool StepHosts::Is(uint32_t node, const NodeInfo& now) const {
+  return kinds_[node].gone == IsGone(now) && kinds_[node].lost == now.lost;
 }
 
 bool StepHosts::HasOlder(uint32_t node, const tree::NodeSet& who) const {

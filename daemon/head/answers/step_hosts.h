@@ -60,6 +60,8 @@ class StepHosts {
   };
   const std::map<std::string, Anew>& anew() const { return anew_; }
 
+  // Whether the node is there, has ended or is lost as it was then.
+  bool Is(uint32_t node, const NodeInfo& now) const;
   // `who`: the nodes that are known to have answered; `unknown`: so many others have, too.
   WhoAnswers SortOut(const tree::NodeSet& who, uint32_t unknown) const;
 
@@ -67,6 +69,7 @@ class StepHosts {
   struct Kind {
     bool newest = false;  // of its host's daemons
     bool gone = false;
+    bool lost = false;
     bool named = false;  // it has come, to this head or the one before
   };
 

@@ -97,7 +97,7 @@ bool TakesLittleTime(const StepRecord& record, Nanos period, const QuerySpec& qu
   const auto job = record.Job();
   const auto all = record.AllSeries();
   if (searches || all->size() > kMostSeries) return false;
-  if (job->nodes.size() >= HostsNow::kMany) return false;  // it may wait for another one
+  if (job->nodes.size() >= HostsNow::kMany) return false;  // it may look at each
   const auto series = std::count_if(
       all->begin(), all->end(), [&](const Series& s) { return s.metric.name == question.metric; });
   const Nanos newest = record.NewestRow();
