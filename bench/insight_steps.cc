@@ -5,12 +5,12 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <ctime>
 #include <future>
 #include <memory>
 #include <string>
 
 #include "bench/growth.h"
+#include "core/clocks.h"
 #include "insight/steps/step_budget.h"
 #include "insight/steps/step_energy.h"
 #include "insight/steps/step_stragglers.h"
@@ -56,11 +56,7 @@ StepOf Step(uint32_t nodes) {
 }
 
 // Of all threads.
-double CpuMicroseconds() {
-  timespec time{};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) * 1e6 + static_cast<double>(time.tv_nsec) / 1e3;
-}
+double CpuMicroseconds() { return static_cast<double>(ReadClock(CLOCK_PROCESS_CPUTIME_ID)) / 1e3; }
 
 template <typename Work>
 void Told(const char* what, uint32_t nodes, Work work) {

@@ -61,6 +61,8 @@ struct NodeInfo {
   Nanos end_in_rows = 0;
   std::string note;  // why something is missing, in words
   KeptMembers kept;
+
+  bool IsGone() const { return left != 0 || lost; }
 };
 
 // Samples that a complete record would have, and those that this record has: node ticks, and each

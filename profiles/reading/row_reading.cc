@@ -6,7 +6,6 @@
 #include <map>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 
 #include "profiles/disk/leveldb_env.h"
@@ -14,6 +13,7 @@
 #include "profiles/reading/profile_reader.h"
 #include "profiles/records/joined_records.h"
 #include "profiles/records/keys.h"
+#include "series/query/pieces/host_numbers.h"
 #include "series/store/past.h"
 #include "series/store/reduced.h"
 
@@ -31,11 +31,13 @@ double NodesOf(const Schema& schema, const Block& block, size_t row) {
 
 // For each node, how many daemons its host had before this one.
 std::vector<uint32_t> DaemonsOf(const JobDescription& job) {
-  std::unordered_map<std::string_view, uint32_t> of_host;
+  const HostNumbers hosts(job.nodes, HostNumbers::Same::kName);
+  std::vector<uint32_t> of_host(hosts.size());
   std::vector<uint32_t> daemons;
   daemons.reserve(job.nodes.size());
-  for (const NodeInfo& node : job.nodes) {
-    daemons.push_back(node.host.empty() ? 0 : of_host[node.host]++);  // "": not known yet
+  for (size_t node = 0; node < job.nodes.size(); ++node) {
+    const bool is_known = !job.nodes[node].host.empty();
+    daemons.push_back(is_known ? of_host[hosts[node]]++ : 0);
   }
   return daemons;
 }

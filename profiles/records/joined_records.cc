@@ -39,10 +39,11 @@ Status JoinedRecord::Decode() {
 
 // A reader asks for the same columns of one entry after the other.
 Result<Block> JoinedRecord::Columns(size_t entry, const ColumnList& columns) {
-  if (!columns.empty() && columns.back().first >= joined_.info.columns) {
+  const size_t count = joined_.info.columns;
+  if (std::ranges::any_of(columns, [&](const auto& one) { return one.first >= count; })) {
     return Status(Code::kCorrupt, "joined blocks have fewer columns");
   }
-  std::vector<bool> wanted = WantedOf(columns, joined_.info.columns);
+  std::vector<bool> wanted = WantedOf(columns, count);
   if (!some_ || wanted != wanted_) {
     auto some = DecodeColumns(joined_.block, wanted);
     if (!some.ok()) return some.status();

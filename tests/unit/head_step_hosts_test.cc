@@ -25,8 +25,6 @@ using testing::IsEmpty;
 
 // --- A model ---
 
-bool IsGone(const NodeInfo& node) { return node.left != 0 || node.lost; }
-
 using Hosts = std::map<std::pair<std::string, std::string>, std::vector<uint32_t>>;
 
 Hosts HostsOf(const JobDescription& job) {
@@ -44,7 +42,7 @@ WhoAnswers SortOut(const JobDescription& job, const tree::NodeSet& who, uint32_t
   for (const auto& [name, nodes] : hosts) {
     if (std::any_of(nodes.begin(), nodes.end(), [&](uint32_t node) { return who.Has(node); })) {
       ++told.answered;
-    } else if (!IsGone(job.nodes[nodes.back()])) {
+    } else if (!job.nodes[nodes.back()].IsGone()) {
       told.silent.push_back(nodes.back());
     } else if (!name.second.empty()) {
       told.gone.push_back(nodes.back());
@@ -64,7 +62,7 @@ std::map<std::string, std::vector<uint32_t>> AnewOf(const JobDescription& job) {
   for (uint32_t i = 0; i < job.nodes.size(); ++i) names[job.nodes[i].host].push_back(i);
   std::erase_if(names, [&](const auto& one) {
     const bool any_gone = std::any_of(one.second.begin(), one.second.end(),
-                                      [&](uint32_t node) { return IsGone(job.nodes[node]); });
+                                      [&](uint32_t node) { return job.nodes[node].IsGone(); });
     return one.first.empty() || one.second.size() < 2 || !any_gone;
   });
   return names;
@@ -111,7 +109,7 @@ TEST(StepHosts, AreWhatTheNodesSay) {
     ASSERT_EQ(hosts.nodes(), job.nodes.size());
     ASSERT_EQ(hosts.only(), job.nodes.size() == 1 ? job.nodes[0].host : "");
     uint32_t connected = 0;
-    for (const NodeInfo& node : job.nodes) connected += IsGone(node) ? 0 : 1;
+    for (const NodeInfo& node : job.nodes) connected += node.IsGone() ? 0 : 1;
     ASSERT_EQ(hosts.connected(), connected);
     uint32_t there = 0;
     for (const auto& [name, nodes] : HostsOf(job)) there += job.nodes[nodes.back()].lost ? 0 : 1;

@@ -124,7 +124,7 @@ std::vector<std::string> NodesOf(const std::vector<Profile>& steps) {
   std::set<std::string> hosts;
   for (const Profile& step : steps) {
     for (const NodeInfo& node : step.job.nodes) {
-      if (node.left == 0 && !node.lost && !node.host.empty()) hosts.insert(node.host);
+      if (!node.IsGone() && !node.host.empty()) hosts.insert(node.host);
     }
   }
   return {hosts.begin(), hosts.end()};

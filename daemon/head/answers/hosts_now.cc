@@ -16,21 +16,18 @@ HostsNow::Hosts HostsNow::Get() const {
   const uint64_t of_rows = record_.VersionOfRows();
   const uint64_t newest = record_.JobVersion();
   Known known = Look();
-  if (known.hosts != nullptr && known.version >= newest) return known.hosts;
+  if (known.Since(newest)) return known.hosts;
   const std::unique_lock one(making_, std::try_to_lock);
   known = Look();  // somebody may have made them meanwhile
-  if (known.hosts != nullptr && known.hosts->nodes() >= kMany && known.version >= of_rows) {
-    const bool rests = MonotonicNow() < rest_until_;
-    if (rests || !one.owns_lock() || known.version >= newest) return known.hosts;
-  }
-  return Make();
+  const bool will_do = known.Since(of_rows) && known.hosts->nodes() >= kMany &&
+                       (!one.owns_lock() || MonotonicNow() < rest_until_);
+  return will_do || known.Since(newest) ? known.hosts : Make();
 }
 
 HostsNow::Hosts HostsNow::GetNewest() const {
   const uint64_t newest = record_.JobVersion();
   const Known known = Look();
-  if (known.hosts != nullptr && known.version >= newest) return known.hosts;
-  return Make();
+  return known.Since(newest) ? known.hosts : Make();
 }
 
 // The processor's time is counted: a thread may have to wait for a processor, and what is known
@@ -48,9 +45,8 @@ HostsNow::Hosts HostsNow::Make() const {
   rest_until_ = MonotonicNow() + std::min((kShare - 1) * taken, kMost);
   Hosts mine = made.hosts;
   const std::lock_guard lock(mutex_);
-  if (known_.hosts != nullptr && known_.version == made.version) return known_.hosts;
-  // The old ones are freed without the lock.
-  if (known_.hosts == nullptr || known_.version < made.version) std::swap(known_, made);
+  if (known_.Since(made.version)) return known_.hosts;
+  std::swap(known_, made);  // the old ones are freed without the lock
   return mine;
 }
 

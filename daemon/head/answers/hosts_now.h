@@ -57,6 +57,8 @@ class HostsNow {
   struct Known {
     Hosts hosts;
     uint64_t version = 0;  // of the description that they were made of
+
+    bool Since(uint64_t least) const { return hosts != nullptr && version >= least; }
   };
 
   Known Look() const;

@@ -392,7 +392,7 @@ NodeQuestions::Stored NodeQuestions::StoredOf(const QuerySpec& spec,
   const auto job = record_.Job();
   for (const uint32_t node : gone) {
     const NodeInfo& info = job->nodes[node];
-    if (!info.lost && info.left == 0) {
+    if (!info.IsGone()) {
       missing.push_back(node);
       continue;
     }

@@ -8,7 +8,7 @@
 namespace sonde::head {
 namespace {
 
-bool IsThere(const NodeInfo& node) { return node.left == 0 && !node.lost && !node.host.empty(); }
+bool IsThere(const NodeInfo& node) { return !node.IsGone() && !node.host.empty(); }
 
 }  // namespace
 

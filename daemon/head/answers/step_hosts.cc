@@ -10,8 +10,6 @@ namespace {
 
 constexpr uint32_t kNoNode = std::numeric_limits<uint32_t>::max();
 
-bool IsGone(const NodeInfo& node) { return node.left != 0 || node.lost; }
-
 // Hosts' names are the same as hosts, but in a het step.
 bool IsOneComponent(const JobDescription& job) {
   return std::all_of(job.nodes.begin(), job.nodes.end(),
@@ -45,8 +43,8 @@ void StepHosts::FindNewest(const JobDescription& job, const HostNumbers& hosts) 
       one_before_.emplace_hint(one_before_.end(), i, known);
     }
     known = i;
-    kinds_[i] = {true, IsGone(node), node.lost, !node.host.empty()};
-    connected_ += IsGone(node) ? 0 : 1;
+    kinds_[i] = {true, node.IsGone(), node.lost, !node.host.empty()};
+    connected_ += node.IsGone() ? 0 : 1;
   }
   in_rows_.expected = std::max(hosts_, job.expected_nodes);
   for (const uint32_t node : newest) in_rows_.there += job.nodes[node].lost ? 0 : 1;
@@ -59,7 +57,7 @@ void StepHosts::FindAnew(const JobDescription& job, const HostNumbers& names) {
   std::vector<bool> is_gone(names.size());
   for (uint32_t i = 0; i < job.nodes.size(); ++i) {
     ++daemons[names[i]];
-    if (IsGone(job.nodes[i])) is_gone[names[i]] = true;
+    if (job.nodes[i].IsGone()) is_gone[names[i]] = true;
   }
   for (uint32_t i = 0; i < job.nodes.size(); ++i) {
     const NodeInfo& node = job.nodes[i];
@@ -73,7 +71,7 @@ void StepHosts::FindAnew(const JobDescription& job, const HostNumbers& names) {
 }
 
 bool StepHosts::Is(uint32_t node, const NodeInfo& now) const {
-  return kinds_[node].gone == IsGone(now) && kinds_[node].lost == now.lost;
+  return kinds_[node].gone == now.IsGone() && kinds_[node].lost == now.lost;
 }
 
 bool StepHosts::HasOlder(uint32_t node, const tree::NodeSet& who) const {
