@@ -24,41 +24,42 @@ namespace {
 // The parts of a line that become series.
 enum class Part : unsigned char { kSamples, kSum, kSeconds };
 
-struct Field {
+struct LustreField {
   std::string_view key;
   Part part;
   MetricDecl decl;
   std::string_view operation;  // tag; none if empty
 };
 
-constexpr MetricDecl Counter(std::string_view name, std::string_view unit, uint8_t level,
-                             std::string_view help) {
+constexpr MetricDecl LustreCounter(std::string_view name, std::string_view unit, uint8_t level,
+                                   std::string_view help) {
   return {name, unit, MetricType::kCounter, level, Reduction::kSum, help};
 }
-constexpr MetricDecl kOperations =
-    Counter("node_lustre_operations_total", "1", 4, "Other operations. Tags fs, operation.");
-constexpr MetricDecl kOperationSeconds =
-    Counter("node_lustre_operation_seconds_total", "seconds", 4,
-            "Time operations took together (newer versions of Lustre). Tags fs, operation.");
+constexpr MetricDecl kLustreOperations =
+    LustreCounter("node_lustre_operations_total", "1", 4, "Other operations. Tags fs, operation.");
+constexpr MetricDecl kLustreOperationSeconds =
+    LustreCounter("node_lustre_operation_seconds_total", "seconds", 4,
+                  "Time operations took together (newer versions of Lustre). Tags fs, operation.");
 
-constexpr Field kFields[] = {
+constexpr LustreField kLustreFields[] = {
     {"read_bytes", Part::kSum,
-     Counter("node_lustre_read_bytes_total", "bytes", 2,
-             "Bytes programs read, from the page cache or not. Tag fs."),
+     LustreCounter("node_lustre_read_bytes_total", "bytes", 2,
+                   "Bytes programs read, from the page cache or not. Tag fs."),
      ""},
     {"read_bytes", Part::kSamples,
-     Counter("node_lustre_reads_total", "1", 2, "Reads by programs. Tag fs."), ""},
+     LustreCounter("node_lustre_reads_total", "1", 2, "Reads by programs. Tag fs."), ""},
     {"write_bytes", Part::kSum,
-     Counter("node_lustre_written_bytes_total", "bytes", 2, "Bytes programs wrote. Tag fs."), ""},
+     LustreCounter("node_lustre_written_bytes_total", "bytes", 2, "Bytes programs wrote. Tag fs."),
+     ""},
     {"write_bytes", Part::kSamples,
-     Counter("node_lustre_writes_total", "1", 2, "Writes by programs. Tag fs."), ""},
-    {"open", Part::kSamples, Counter("node_lustre_opens_total", "1", 2, "Files opened. Tag fs."),
-     ""},
-    {"close", Part::kSamples, Counter("node_lustre_closes_total", "1", 2, "Files closed. Tag fs."),
-     ""},
+     LustreCounter("node_lustre_writes_total", "1", 2, "Writes by programs. Tag fs."), ""},
+    {"open", Part::kSamples,
+     LustreCounter("node_lustre_opens_total", "1", 2, "Files opened. Tag fs."), ""},
+    {"close", Part::kSamples,
+     LustreCounter("node_lustre_closes_total", "1", 2, "Files closed. Tag fs."), ""},
     {"getattr", Part::kSamples,
-     Counter("node_lustre_getattrs_total", "1", 2,
-             "How often the attributes of a file were asked for, as by stat. Tag fs."),
+     LustreCounter("node_lustre_getattrs_total", "1", 2,
+                   "How often the attributes of a file were asked for, as by stat. Tag fs."),
      ""},
 };
 // Operations that level 4 also times. The first have only times here: their numbers are above.
@@ -78,8 +79,8 @@ class LustreSource final : public Source {
       : directories_{roots.proc + "/fs/lustre/llite", roots.sys + "/kernel/debug/lustre/llite"},
         settings_(roots.sys + "/fs/lustre/llite"),
         buffer_(buffer),
-        fields_(std::begin(kFields), std::end(kFields)) {
-    if (level >= kOperations.level) AddOperations();
+        fields_(std::begin(kLustreFields), std::end(kLustreFields)) {
+    if (level >= kLustreOperations.level) AddOperations();
     read_.resize(fields_.size());
   }
 
@@ -112,11 +113,11 @@ class LustreSource final : public Source {
 
   void AddOperations() {
     for (const auto key : kTimed) {
-      fields_.push_back({key, Part::kSeconds, kOperationSeconds, key});
+      fields_.push_back({key, Part::kSeconds, kLustreOperationSeconds, key});
     }
     for (const auto key : kOthers) {
-      fields_.push_back({key, Part::kSamples, kOperations, key});
-      fields_.push_back({key, Part::kSeconds, kOperationSeconds, key});
+      fields_.push_back({key, Part::kSamples, kLustreOperations, key});
+      fields_.push_back({key, Part::kSeconds, kLustreOperationSeconds, key});
     }
   }
 
@@ -130,7 +131,7 @@ class LustreSource final : public Source {
       const bool seconds = line.unit == "usecs" || line.unit == "usec";
       timed = timed || seconds;
       for (size_t i = 0; i < fields_.size(); ++i) {
-        const Field& field = fields_[i];
+        const LustreField& field = fields_[i];
         if (field.key != line.name) continue;
         read_[i] = field.part == Part::kSamples ? line.samples
                    : field.part == Part::kSum   ? line.sum
@@ -191,7 +192,7 @@ class LustreSource final : public Source {
     ++generation_;
   }
   void AddSeries(std::string_view fs) {
-    for (const Field& field : fields_) {
+    for (const LustreField& field : fields_) {
       Series& s = series_.emplace_back();
       s.metric = Metric(field.decl);
       s.tags.Set("fs", fs);
@@ -202,8 +203,8 @@ class LustreSource final : public Source {
   const std::string directories_[2];
   const std::string settings_;  // there while a filesystem is mounted, for everybody
   ReadBuffer& buffer_;
-  std::vector<Field> fields_;  // of the step's level
-  std::vector<double> read_;   // of one instance, by field
+  std::vector<LustreField> fields_;  // of the step's level
+  std::vector<double> read_;         // of one instance, by field
   std::vector<Instance> instances_;
   Nanos rescan_at_ = 0;
   bool unreadable_logged_ = false;
@@ -217,9 +218,9 @@ std::unique_ptr<Source> MakeLustreSource(const Roots& roots, int level, ReadBuff
 
 std::vector<MetricDecl> LustreMetrics() {
   std::vector<MetricDecl> metrics;
-  for (const Field& field : kFields) metrics.push_back(field.decl);
-  metrics.push_back(kOperations);
-  metrics.push_back(kOperationSeconds);
+  for (const LustreField& field : kLustreFields) metrics.push_back(field.decl);
+  metrics.push_back(kLustreOperations);
+  metrics.push_back(kLustreOperationSeconds);
   return metrics;
 }
 

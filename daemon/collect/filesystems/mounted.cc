@@ -41,7 +41,7 @@ constexpr std::string_view kExcluded[] = {
     "/proc",           "/sys", "/dev", "/run", "/cvmfs", "/var/lib/docker", "/var/lib/containers",
     "/var/lib/kubelet"};
 // More than any machine has.
-constexpr size_t kMostMounts = 16384;
+constexpr size_t kMountedMostMounts = 16384;
 
 template <size_t N>
 bool Contains(const std::string_view (&names)[N], std::string_view name) {
@@ -103,7 +103,7 @@ struct Candidate {
 std::vector<Candidate> ParseCandidates(std::string_view mountinfo, std::string_view allowed) {
   std::vector<Candidate> candidates;
   std::map<std::string, size_t> by_point;
-  for (Cursor lines(mountinfo); !lines.AtEnd() && candidates.size() < kMostMounts;) {
+  for (Cursor lines(mountinfo); !lines.AtEnd() && candidates.size() < kMountedMostMounts;) {
     MountLine line;
     if (!ParseMountLine(lines.Line(), line)) continue;
     Candidate mount{{Unescaped(line.point), std::string(line.type), std::string(line.device),

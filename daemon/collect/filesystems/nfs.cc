@@ -12,20 +12,20 @@
 namespace sonde::collect {
 namespace {
 
-constexpr MetricDecl Counter(std::string_view name, uint8_t level, std::string_view help) {
+constexpr MetricDecl NfsCounter(std::string_view name, uint8_t level, std::string_view help) {
   return {name, "1", MetricType::kCounter, level, Reduction::kSum, help};
 }
 // The names are node_exporter's. In the order of the file's line "rpc".
 constexpr MetricDecl kRpc[] = {
-    Counter("node_nfs_rpcs_total", 2, "Calls to NFS servers."),
-    Counter("node_nfs_rpc_retransmissions_total", 2,
-            "Calls that were sent again because the server did not answer."),
-    Counter("node_nfs_rpc_authentication_refreshes_total", 2,
-            "How often a call had to renew its credentials."),
+    NfsCounter("node_nfs_rpcs_total", 2, "Calls to NFS servers."),
+    NfsCounter("node_nfs_rpc_retransmissions_total", 2,
+               "Calls that were sent again because the server did not answer."),
+    NfsCounter("node_nfs_rpc_authentication_refreshes_total", 2,
+               "How often a call had to renew its credentials."),
 };
-constexpr MetricDecl kRequests = Counter("node_nfs_requests_total", 4,
-                                         "Calls by version of NFS and procedure. Tags method, "
-                                         "proto.");
+constexpr MetricDecl kRequests = NfsCounter("node_nfs_requests_total", 4,
+                                            "Calls by version of NFS and procedure. Tags method, "
+                                            "proto.");
 
 constexpr std::string_view kMethods3[] = {
     "Null",    "GetAttr",     "SetAttr", "Lookup", "Access",   "ReadLink", "Read",   "Write",

@@ -20,41 +20,43 @@
 namespace sonde::collect {
 namespace {
 
-constexpr MetricDecl Counter(std::string_view name, std::string_view unit, uint8_t level,
-                             std::string_view help) {
+constexpr MetricDecl NfsMountsCounter(std::string_view name, std::string_view unit, uint8_t level,
+                                      std::string_view help) {
   return {name, unit, MetricType::kCounter, level, Reduction::kSum, help};
 }
 
 // Of all mounts together, in the order of the columns; those of operations follow, by operation.
 constexpr MetricDecl kTotals[] = {
-    Counter("node_nfs_application_read_bytes_total", "bytes", 2,
-            "Bytes programs read from files on NFS, from the page cache or not."),
-    Counter("node_nfs_application_written_bytes_total", "bytes", 2,
-            "Bytes programs wrote to files on NFS."),
-    Counter("node_nfs_server_read_bytes_total", "bytes", 2, "Bytes read from NFS servers."),
-    Counter("node_nfs_server_written_bytes_total", "bytes", 2, "Bytes written to NFS servers."),
+    NfsMountsCounter("node_nfs_application_read_bytes_total", "bytes", 2,
+                     "Bytes programs read from files on NFS, from the page cache or not."),
+    NfsMountsCounter("node_nfs_application_written_bytes_total", "bytes", 2,
+                     "Bytes programs wrote to files on NFS."),
+    NfsMountsCounter("node_nfs_server_read_bytes_total", "bytes", 2,
+                     "Bytes read from NFS servers."),
+    NfsMountsCounter("node_nfs_server_written_bytes_total", "bytes", 2,
+                     "Bytes written to NFS servers."),
 };
-constexpr MetricDecl kOperations =
-    Counter("node_nfs_operations_total", "1", 2,
-            "Calls to NFS servers. Tag operation (read, write, commit, metadata).");
-constexpr MetricDecl kOperationSeconds =
-    Counter("node_nfs_operation_seconds_total", "seconds", 2,
-            "Time they took together, from the request to its end. Tag operation.");
+constexpr MetricDecl kNfsMountsOperations =
+    NfsMountsCounter("node_nfs_operations_total", "1", 2,
+                     "Calls to NFS servers. Tag operation (read, write, commit, metadata).");
+constexpr MetricDecl kNfsMountsOperationSeconds =
+    NfsMountsCounter("node_nfs_operation_seconds_total", "seconds", 2,
+                     "Time they took together, from the request to its end. Tag operation.");
 
 // Of one mount; the names are node_exporter's.
 constexpr MetricDecl kMountBytes[] = {
-    Counter("node_mountstats_nfs_read_bytes_total", "bytes", 4,
-            "Bytes programs read through the cache. Tag mountpoint."),
-    Counter("node_mountstats_nfs_write_bytes_total", "bytes", 4,
-            "Bytes programs wrote through the cache. Tag mountpoint."),
-    Counter("node_mountstats_nfs_direct_read_bytes_total", "bytes", 4,
-            "Bytes programs read past the cache (O_DIRECT). Tag mountpoint."),
-    Counter("node_mountstats_nfs_direct_write_bytes_total", "bytes", 4,
-            "Bytes programs wrote past the cache (O_DIRECT). Tag mountpoint."),
-    Counter("node_mountstats_nfs_total_read_bytes_total", "bytes", 4,
-            "Bytes read from the server. Tag mountpoint."),
-    Counter("node_mountstats_nfs_total_write_bytes_total", "bytes", 4,
-            "Bytes written to the server. Tag mountpoint."),
+    NfsMountsCounter("node_mountstats_nfs_read_bytes_total", "bytes", 4,
+                     "Bytes programs read through the cache. Tag mountpoint."),
+    NfsMountsCounter("node_mountstats_nfs_write_bytes_total", "bytes", 4,
+                     "Bytes programs wrote through the cache. Tag mountpoint."),
+    NfsMountsCounter("node_mountstats_nfs_direct_read_bytes_total", "bytes", 4,
+                     "Bytes programs read past the cache (O_DIRECT). Tag mountpoint."),
+    NfsMountsCounter("node_mountstats_nfs_direct_write_bytes_total", "bytes", 4,
+                     "Bytes programs wrote past the cache (O_DIRECT). Tag mountpoint."),
+    NfsMountsCounter("node_mountstats_nfs_total_read_bytes_total", "bytes", 4,
+                     "Bytes read from the server. Tag mountpoint."),
+    NfsMountsCounter("node_mountstats_nfs_total_write_bytes_total", "bytes", 4,
+                     "Bytes written to the server. Tag mountpoint."),
 };
 static_assert(std::size(kMountBytes) == kNfsBytes);
 
@@ -63,36 +65,39 @@ struct CallField {
   MetricDecl decl;
 };
 constexpr CallField kMountCalls[] = {
-    {&NfsCalls::calls, Counter("node_mountstats_nfs_operations_requests_total", "1", 4,
-                               "Calls. Tags mountpoint, operation (read, write, commit, "
-                               "metadata).")},
-    {&NfsCalls::sent, Counter("node_mountstats_nfs_operations_transmissions_total", "1", 4,
-                              "Calls, as often as they were sent. Tags mountpoint, operation.")},
+    {&NfsCalls::calls, NfsMountsCounter("node_mountstats_nfs_operations_requests_total", "1", 4,
+                                        "Calls. Tags mountpoint, operation (read, write, commit, "
+                                        "metadata).")},
+    {&NfsCalls::sent,
+     NfsMountsCounter("node_mountstats_nfs_operations_transmissions_total", "1", 4,
+                      "Calls, as often as they were sent. Tags mountpoint, operation.")},
     {&NfsCalls::timeouts,
-     Counter("node_mountstats_nfs_operations_major_timeouts_total", "1", 4,
-             "How often the server did not answer even after all retries. Tags mountpoint, "
-             "operation.")},
+     NfsMountsCounter(
+         "node_mountstats_nfs_operations_major_timeouts_total", "1", 4,
+         "How often the server did not answer even after all retries. Tags mountpoint, "
+         "operation.")},
     {&NfsCalls::bytes_sent,
-     Counter("node_mountstats_nfs_operations_sent_bytes_total", "bytes", 4,
-             "Bytes sent for them, headers included. Tags mountpoint, operation.")},
+     NfsMountsCounter("node_mountstats_nfs_operations_sent_bytes_total", "bytes", 4,
+                      "Bytes sent for them, headers included. Tags mountpoint, operation.")},
     {&NfsCalls::bytes_received,
-     Counter("node_mountstats_nfs_operations_received_bytes_total", "bytes", 4,
-             "Bytes received for them, headers included. Tags mountpoint, operation.")},
+     NfsMountsCounter("node_mountstats_nfs_operations_received_bytes_total", "bytes", 4,
+                      "Bytes received for them, headers included. Tags mountpoint, operation.")},
     {&NfsCalls::queue_seconds,
-     Counter("node_mountstats_nfs_operations_queue_time_seconds_total", "seconds", 4,
-             "Time they waited together before they were sent. Tags mountpoint, operation.")},
+     NfsMountsCounter(
+         "node_mountstats_nfs_operations_queue_time_seconds_total", "seconds", 4,
+         "Time they waited together before they were sent. Tags mountpoint, operation.")},
     {&NfsCalls::answer_seconds,
-     Counter("node_mountstats_nfs_operations_response_time_seconds_total", "seconds", 4,
-             "Time from there to the answers, together. Tags mountpoint, operation.")},
+     NfsMountsCounter("node_mountstats_nfs_operations_response_time_seconds_total", "seconds", 4,
+                      "Time from there to the answers, together. Tags mountpoint, operation.")},
     {&NfsCalls::total_seconds,
-     Counter("node_mountstats_nfs_operations_request_time_seconds_total", "seconds", 4,
-             "Time they took together, waiting included. Tags mountpoint, operation.")},
+     NfsMountsCounter("node_mountstats_nfs_operations_request_time_seconds_total", "seconds", 4,
+                      "Time they took together, waiting included. Tags mountpoint, operation.")},
 };
 
 constexpr size_t kMountColumns = kNfsBytes + kNfsOperations * std::size(kMountCalls);
 constexpr int kMountLevel = 4;
-constexpr size_t kMostMounts = 64;  // with series of their own
-constexpr Nanos kPeriod = kSecond;
+constexpr size_t kNfsMountsMostMounts = 64;  // with series of their own
+constexpr Nanos kNfsMountsPeriod = kSecond;
 constexpr Nanos kLookEvery = 60 * kSecond;
 
 class NfsMountsSource final : public Source {
@@ -115,7 +120,7 @@ class NfsMountsSource final : public Source {
       Rescan(text, now);
       Take(text);
     }
-    read_at_ = now + (mounts_.empty() ? kLookEvery : kPeriod);
+    read_at_ = now + (mounts_.empty() ? kLookEvery : kNfsMountsPeriod);
   }
 
  private:
@@ -183,7 +188,7 @@ class NfsMountsSource final : public Source {
       const auto device = devices.find(read.point);
       mount.counted = device == devices.end() || seen.insert(device->second).second;
       std::string point = Unescaped(read.point);
-      mount.shown = level_ >= kMountLevel && mount.counted && shown.size() < kMostMounts &&
+      mount.shown = level_ >= kMountLevel && mount.counted && shown.size() < kNfsMountsMostMounts &&
                     CheckTag("mountpoint", point).ok() &&
                     std::find(shown.begin(), shown.end(), point) == shown.end();
       if (mount.shown) shown.push_back(std::move(point));
@@ -194,7 +199,7 @@ class NfsMountsSource final : public Source {
   }
   void Declare(const std::vector<std::string>& shown) {
     for (const MetricDecl& decl : kTotals) AddSeries(decl, {});
-    for (const MetricDecl& decl : {kOperations, kOperationSeconds}) {
+    for (const MetricDecl& decl : {kNfsMountsOperations, kNfsMountsOperationSeconds}) {
       for (const std::string_view name : kNfsOperationNames) {
         AddSeries(decl, {{"operation", std::string(name)}});
       }
@@ -207,9 +212,9 @@ class NfsMountsSource final : public Source {
         }
       }
     }
-    if (shown.size() < kMostMounts || std::exchange(limit_noted_, true)) return;
+    if (shown.size() < kNfsMountsMostMounts || std::exchange(limit_noted_, true)) return;
     notes_.push_back(
-        fmt::format("nfs_mounts: only {} mounts are recorded by themselves", kMostMounts));
+        fmt::format("nfs_mounts: only {} mounts are recorded by themselves", kNfsMountsMostMounts));
   }
   void AddSeries(const MetricDecl& decl, Tags tags) {
     Series& s = series_.emplace_back();
@@ -234,8 +239,8 @@ std::unique_ptr<Source> MakeNfsMountsSource(const Roots& roots, int level, ReadB
 
 std::vector<MetricDecl> NfsMountsMetrics() {
   std::vector<MetricDecl> metrics(std::begin(kTotals), std::end(kTotals));
-  metrics.push_back(kOperations);
-  metrics.push_back(kOperationSeconds);
+  metrics.push_back(kNfsMountsOperations);
+  metrics.push_back(kNfsMountsOperationSeconds);
   metrics.insert(metrics.end(), std::begin(kMountBytes), std::end(kMountBytes));
   for (const CallField& field : kMountCalls) metrics.push_back(field.decl);
   return metrics;

@@ -19,7 +19,7 @@
 namespace sonde::collect {
 namespace {
 
-struct Field {
+struct SpaceField {
   double Space::*member;
   MetricDecl decl;
 };
@@ -28,7 +28,7 @@ constexpr MetricDecl Gauge(std::string_view name, std::string_view unit, Reducti
   return {name, unit, MetricType::kGauge, 2, reduction, help};
 }
 // The names are node_exporter's.
-constexpr Field kFields[] = {
+constexpr SpaceField kSpaceFields[] = {
     {&Space::size, Gauge("node_filesystem_size_bytes", "bytes", Reduction::kMax,
                          "Size of a filesystem. Tags fstype, mountpoint.")},
     {&Space::free, Gauge("node_filesystem_free_bytes", "bytes", Reduction::kMin,
@@ -47,7 +47,7 @@ constexpr Field kFields[] = {
            "mountpoint.")},
 };
 
-constexpr Nanos kPeriod = 10 * kSecond;
+constexpr Nanos kSpacePeriod = 10 * kSecond;
 constexpr Nanos kPatience = 3 * kSecond;
 constexpr size_t kMostFilesystems = 32;
 constexpr int kMostNotes = 4;  // of one filesystem; on those that are not asked
@@ -74,7 +74,7 @@ class SpaceSource final : public Source {
   bool counts_from_boot() const override { return false; }
   void Sample(Nanos now) override {
     if (now >= read_at_) {
-      read_at_ = now + kPeriod;
+      read_at_ = now + kSpacePeriod;
       std::string_view text;
       if (table_.Changed(buffer_, text)) Rescan(text);
       for (const Entry& entry : entries_) {
@@ -107,7 +107,7 @@ class SpaceSource final : public Source {
 
   void Write(const Entry& entry, const Space& space) {
     double* to = &values_[entry.column];
-    for (const Field& field : kFields) *to++ = space.*field.member;
+    for (const SpaceField& field : kSpaceFields) *to++ = space.*field.member;
   }
 
   void TakeAnswer(Entry& entry, Nanos now) {
@@ -179,7 +179,7 @@ class SpaceSource final : public Source {
       Entry& entry = entries.emplace_back(known == entries_.end() ? Entry() : *known);
       entry.column = series_.size();
       entry.answer = remote.size();
-      for (const Field& field : kFields) {
+      for (const SpaceField& field : kSpaceFields) {
         Series& s = series_.emplace_back();
         s.metric = Metric(field.decl);
         s.tags = {{"fstype", filesystem.type}, {"mountpoint", filesystem.point}};
@@ -217,7 +217,7 @@ std::unique_ptr<Source> MakeSpaceSource(const Roots& roots, const std::string& a
 
 std::vector<MetricDecl> SpaceMetrics() {
   std::vector<MetricDecl> metrics;
-  for (const Field& field : kFields) metrics.push_back(field.decl);
+  for (const SpaceField& field : kSpaceFields) metrics.push_back(field.decl);
   return metrics;
 }
 

@@ -23,7 +23,7 @@ constexpr double kSectorBytes = 512;  // whatever the device's own sectors are
 constexpr double kMilli = 1e-3;
 
 // The names are node_exporter's, the columns those of Documentation/admin-guide/iostats.rst.
-constexpr DeviceField kFields[] = {
+constexpr DeviceField kDisksFields[] = {
     {Declare("node_disk_reads_completed_total", "1", 2, "Reads completed. Tag device."), 0, 1},
     {Declare("node_disk_reads_merged_total", "1", 2, "Reads merged with others. Tag device."), 1,
      1},
@@ -84,7 +84,7 @@ bool IsDisk(std::string_view device) {
 class DiskstatsSource final : public DeviceSource {
  public:
   DiskstatsSource(const Roots& roots, int level, ReadBuffer& buffer)
-      : DeviceSource(roots.proc + "/diskstats", level, kFields, buffer),
+      : DeviceSource(roots.proc + "/diskstats", level, kDisksFields, buffer),
         all_(level > kWholeDisksLevel) {}
 
   std::string_view name() const override { return "diskstats"; }
@@ -118,7 +118,7 @@ class WholeDisksSource final : public Source {
  public:
   WholeDisksSource(const Roots& roots, ReadBuffer& buffer)
       : directory_(roots.sys + "/block"), buffer_(buffer) {
-    std::copy_if(std::begin(kFields), std::end(kFields), std::back_inserter(fields_),
+    std::copy_if(std::begin(kDisksFields), std::end(kDisksFields), std::back_inserter(fields_),
                  [](const DeviceField& f) { return f.decl.level <= kWholeDisksLevel; });
   }
 
@@ -201,6 +201,6 @@ std::unique_ptr<Source> MakeDisksSource(const Roots& roots, int level, ReadBuffe
   return std::make_unique<WholeDisksSource>(roots, buffer);
 }
 
-std::vector<MetricDecl> DiskMetrics() { return DeclarationsOf(kFields); }
+std::vector<MetricDecl> DiskMetrics() { return DeclarationsOf(kDisksFields); }
 
 }  // namespace sonde::collect

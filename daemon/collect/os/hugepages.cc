@@ -12,7 +12,7 @@ constexpr NumberField Gauge(std::string_view file, std::string_view name, Reduct
   return {file, 1, {name, "1", MetricType::kGauge, 4, reduction, help}};
 }
 // As the kernel's Documentation/admin-guide/mm/hugetlbpage.rst.
-constexpr NumberField kFields[] = {
+constexpr NumberField kHugepagesFields[] = {
     Gauge("nr_hugepages", "node_hugepages", Reduction::kSum,
           "Huge pages in the pool of a size. Tag size, such as 2048kB."),
     Gauge("free_hugepages", "node_hugepages_free", Reduction::kMin,
@@ -28,7 +28,8 @@ constexpr Nanos kPeriod = 10 * kSecond;
 class HugepagesSource final : public NumberFilesSource {
  public:
   HugepagesSource(const Roots& roots, int level, ReadBuffer& buffer)
-      : NumberFilesSource(roots.sys + "/kernel/mm/hugepages", level, kFields, buffer, kPeriod) {}
+      : NumberFilesSource(roots.sys + "/kernel/mm/hugepages", level, kHugepagesFields, buffer,
+                          kPeriod) {}
 
   std::string_view name() const override { return "hugepages"; }
   bool counts_from_boot() const override { return false; }
@@ -55,7 +56,7 @@ std::unique_ptr<Source> MakeHugepagesSource(const Roots& roots, int level, ReadB
 
 std::vector<MetricDecl> HugepagesMetrics() {
   std::vector<MetricDecl> metrics;
-  for (const NumberField& field : kFields) metrics.push_back(field.decl);
+  for (const NumberField& field : kHugepagesFields) metrics.push_back(field.decl);
   return metrics;
 }
 

@@ -26,54 +26,55 @@ struct Field {
   double scale;
   MetricDecl decl;
 };
-constexpr Field Bytes(std::string_view key, std::string_view name, Reduction reduction,
-                      std::string_view help) {
+constexpr Field PageBytes(std::string_view key, std::string_view name, Reduction reduction,
+                          std::string_view help) {
   return {key, kKilo, {name, "bytes", MetricType::kGauge, kLevel, reduction, help}};
 }
 constexpr Field Pages(std::string_view key, std::string_view name, Reduction reduction,
                       std::string_view help) {
   return {key, 1, {name, "1", MetricType::kGauge, kLevel, reduction, help}};
 }
-constexpr Field Count(std::string_view key, std::string_view name, std::string_view help) {
+constexpr Field PageCount(std::string_view key, std::string_view name, std::string_view help) {
   return {key, 1, {name, "1", MetricType::kCounter, kLevel, Reduction::kSum, help}};
 }
 
 // The names are node_exporter's with the unit; both tables are in the order of the kernel's file.
 constexpr Field kMemory[] = {
-    Bytes("MemTotal:", "node_memory_numa_MemTotal_bytes", Reduction::kSum,
-          "Memory of a NUMA node. Tag numa."),
-    Bytes("MemFree:", "node_memory_numa_MemFree_bytes", Reduction::kMin,
-          "Its memory used for nothing. Tag numa."),
-    Bytes("Dirty:", "node_memory_numa_Dirty_bytes", Reduction::kSum,
-          "Its page cache to be written to disk. Tag numa."),
-    Bytes("FilePages:", "node_memory_numa_FilePages_bytes", Reduction::kSum,
-          "Its page cache of files, shared memory included. Tag numa."),
-    Bytes("AnonPages:", "node_memory_numa_AnonPages_bytes", Reduction::kSum,
-          "Its memory of programs that belongs to no file. Tag numa."),
-    Bytes("Shmem:", "node_memory_numa_Shmem_bytes", Reduction::kSum,
-          "Its shared memory and tmpfs. Tag numa."),
-    Bytes("Slab:", "node_memory_numa_Slab_bytes", Reduction::kSum,
-          "Its kernel data structures. Tag numa."),
-    Bytes("AnonHugePages:", "node_memory_numa_AnonHugePages_bytes", Reduction::kSum,
-          "Its anonymous memory in transparent huge pages. Tag numa."),
+    PageBytes("MemTotal:", "node_memory_numa_MemTotal_bytes", Reduction::kSum,
+              "Memory of a NUMA node. Tag numa."),
+    PageBytes("MemFree:", "node_memory_numa_MemFree_bytes", Reduction::kMin,
+              "Its memory used for nothing. Tag numa."),
+    PageBytes("Dirty:", "node_memory_numa_Dirty_bytes", Reduction::kSum,
+              "Its page cache to be written to disk. Tag numa."),
+    PageBytes("FilePages:", "node_memory_numa_FilePages_bytes", Reduction::kSum,
+              "Its page cache of files, shared memory included. Tag numa."),
+    PageBytes("AnonPages:", "node_memory_numa_AnonPages_bytes", Reduction::kSum,
+              "Its memory of programs that belongs to no file. Tag numa."),
+    PageBytes("Shmem:", "node_memory_numa_Shmem_bytes", Reduction::kSum,
+              "Its shared memory and tmpfs. Tag numa."),
+    PageBytes("Slab:", "node_memory_numa_Slab_bytes", Reduction::kSum,
+              "Its kernel data structures. Tag numa."),
+    PageBytes("AnonHugePages:", "node_memory_numa_AnonHugePages_bytes", Reduction::kSum,
+              "Its anonymous memory in transparent huge pages. Tag numa."),
     Pages("HugePages_Total:", "node_memory_numa_HugePages_Total", Reduction::kSum,
           "Its huge pages in the pool. Tag numa."),
     Pages("HugePages_Free:", "node_memory_numa_HugePages_Free", Reduction::kMin,
           "Its huge pages of the pool not in use. Tag numa."),
 };
 constexpr Field kCounts[] = {
-    Count("numa_hit", "node_memory_numa_hit_total",
-          "Allocations served by a NUMA node as they were meant to be. Tag numa."),
-    Count("numa_miss", "node_memory_numa_miss_total",
-          "Allocations served by it though meant for another that had no memory left. Tag numa."),
-    Count("numa_foreign", "node_memory_numa_foreign_total",
-          "Allocations meant for it and served by another. Tag numa."),
-    Count("interleave_hit", "node_memory_numa_interleave_hit_total",
-          "Interleaved allocations served as they were meant to be. Tag numa."),
-    Count("local_node", "node_memory_numa_local_total",
-          "Allocations by a program that ran on it. Tag numa."),
-    Count("other_node", "node_memory_numa_other_total",
-          "Allocations by a program that ran on another. Tag numa."),
+    PageCount("numa_hit", "node_memory_numa_hit_total",
+              "Allocations served by a NUMA node as they were meant to be. Tag numa."),
+    PageCount(
+        "numa_miss", "node_memory_numa_miss_total",
+        "Allocations served by it though meant for another that had no memory left. Tag numa."),
+    PageCount("numa_foreign", "node_memory_numa_foreign_total",
+              "Allocations meant for it and served by another. Tag numa."),
+    PageCount("interleave_hit", "node_memory_numa_interleave_hit_total",
+              "Interleaved allocations served as they were meant to be. Tag numa."),
+    PageCount("local_node", "node_memory_numa_local_total",
+              "Allocations by a program that ran on it. Tag numa."),
+    PageCount("other_node", "node_memory_numa_other_total",
+              "Allocations by a program that ran on another. Tag numa."),
 };
 constexpr size_t kColumns = std::size(kMemory) + std::size(kCounts);
 

@@ -9,12 +9,12 @@
 namespace sonde::collect {
 namespace {
 
-constexpr MetricDecl kSoftirqs = {"node_softirqs_core_total",
-                                  "1",
-                                  MetricType::kCounter,
-                                  4,
-                                  Reduction::kSum,
-                                  "Soft interrupts of one processor. Tags cpu, vector."};
+constexpr MetricDecl kCoreSoftirqs = {"node_softirqs_core_total",
+                                      "1",
+                                      MetricType::kCounter,
+                                      4,
+                                      Reduction::kSum,
+                                      "Soft interrupts of one processor. Tags cpu, vector."};
 
 //                     CPU0       CPU1
 //           HI:          0          0
@@ -43,7 +43,7 @@ class SoftirqsSource final : public RowsSource {
     if (vector == "irq_poll") vector = "block_iopoll";  // as /proc/stat's are called
     if (!CheckTag("vector", vector).ok()) return true;
     for (const std::string& cpu : head_.cpus()) {
-      AddSeries(kSoftirqs, {{"cpu", cpu}, {"vector", vector}});
+      AddSeries(kCoreSoftirqs, {{"cpu", cpu}, {"vector", vector}});
     }
     return true;
   }
@@ -60,6 +60,6 @@ std::unique_ptr<FileSource> MakeSoftirqsSource(const Roots& roots, ReadBuffer& b
   return std::make_unique<SoftirqsSource>(roots, buffer);
 }
 
-std::vector<MetricDecl> SoftirqsMetrics() { return {kSoftirqs}; }
+std::vector<MetricDecl> SoftirqsMetrics() { return {kCoreSoftirqs}; }
 
 }  // namespace sonde::collect

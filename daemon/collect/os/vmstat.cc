@@ -15,7 +15,7 @@ using namespace vmstat_fields;
 
 // The names are node_exporter's, which are the kernel's, with unit and _total. NUMA lines count
 // allocations of whatever size (zone_statistics in mm/page_alloc.c), reclaim counts pages.
-constexpr KeyField kFields[] = {
+constexpr KeyField kVmstatFields[] = {
     Count("numa_hit", "node_vmstat_numa_hit_total", 2,
           "Allocations served by the NUMA node they were meant for."),
     Count("numa_miss", "node_vmstat_numa_miss_total", 2,
@@ -153,7 +153,7 @@ constexpr KeyField kFields[] = {
 class VmstatSource final : public KeyValueSource {
  public:
   VmstatSource(const Roots& roots, int level, ReadBuffer& buffer)
-      : KeyValueSource(roots.proc + "/vmstat", Shape::kRecords, {kFields, kDetails}, level,
+      : KeyValueSource(roots.proc + "/vmstat", Shape::kRecords, {kVmstatFields, kDetails}, level,
                        buffer) {}
 
   std::string_view name() const override { return "vmstat"; }
@@ -165,6 +165,6 @@ std::unique_ptr<FileSource> MakeVmstatSource(const Roots& roots, int level, Read
   return std::make_unique<VmstatSource>(roots, level, buffer);
 }
 
-std::vector<MetricDecl> VmstatMetrics() { return DeclarationsOf(kFields, kDetails); }
+std::vector<MetricDecl> VmstatMetrics() { return DeclarationsOf(kVmstatFields, kDetails); }
 
 }  // namespace sonde::collect

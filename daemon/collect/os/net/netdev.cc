@@ -11,7 +11,7 @@ constexpr MetricDecl Declare(std::string_view name, std::string_view unit, uint8
 }
 
 // The names are node_exporter's.
-constexpr DeviceField kFields[] = {
+constexpr DeviceField kNetdevFields[] = {
     {Declare("node_network_receive_bytes_total", "bytes", 2, "Bytes received. Tag device."), 0, 1},
     {Declare("node_network_receive_packets_total", "1", 2, "Packets received. Tag device."), 1, 1},
     {Declare("node_network_receive_errs_total", "1", 2,
@@ -48,7 +48,8 @@ constexpr DeviceField kFields[] = {
 class NetdevSource final : public DeviceSource {
  public:
   NetdevSource(const Roots& roots, int level, ReadBuffer& buffer)
-      : DeviceSource(roots.proc + "/net/dev", level, kFields, buffer), loopback_(level >= 4) {}
+      : DeviceSource(roots.proc + "/net/dev", level, kNetdevFields, buffer),
+        loopback_(level >= 4) {}
 
   std::string_view name() const override { return "netdev"; }
 
@@ -74,6 +75,6 @@ std::unique_ptr<FileSource> MakeNetdevSource(const Roots& roots, int level, Read
   return std::make_unique<NetdevSource>(roots, level, buffer);
 }
 
-std::vector<MetricDecl> NetdevMetrics() { return DeclarationsOf(kFields); }
+std::vector<MetricDecl> NetdevMetrics() { return DeclarationsOf(kNetdevFields); }
 
 }  // namespace sonde::collect

@@ -15,7 +15,7 @@ using netstat_fields::kTcpExt;
 
 // The names are node_exporter's, which are the kernel's, with unit and _total. Meanings:
 // Documentation/networking/snmp_counter.rst.
-constexpr ProtocolField kFields[] = {
+constexpr ProtocolField kNetstatFields[] = {
     CountOf(kTcpExt, "ListenDrops", "node_netstat_TcpExt_ListenDrops_total", 2,
             "TCP connections from elsewhere that were dropped before a program took them, for "
             "whatever reason."),
@@ -136,12 +136,12 @@ constexpr ProtocolField kFields[] = {
 std::unique_ptr<FileSource> MakeNetstatSource(const Roots& roots, int level, ReadBuffer& buffer) {
   return std::make_unique<ProtocolsSource>(
       "netstat", roots.proc + "/net/netstat",
-      std::vector<std::span<const ProtocolField>>{kFields, netstat_fields::kDetails}, level,
+      std::vector<std::span<const ProtocolField>>{kNetstatFields, netstat_fields::kDetails}, level,
       buffer);
 }
 
 std::vector<MetricDecl> NetstatMetrics() {
-  return DeclarationsOf(kFields, netstat_fields::kDetails);
+  return DeclarationsOf(kNetstatFields, netstat_fields::kDetails);
 }
 
 }  // namespace sonde::collect

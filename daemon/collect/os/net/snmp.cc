@@ -12,7 +12,7 @@ constexpr std::string_view kUdp = "Udp:";
 
 // The names are node_exporter's, which are the kernel's, with _total. Meanings:
 // Documentation/networking/snmp_counter.rst and RFC 1213.
-constexpr ProtocolField kFields[] = {
+constexpr ProtocolField kSnmpFields[] = {
     CountOf(kIp, "InReceives", "node_netstat_Ip_InReceives_total", 2,
             "IPv4 packets received, those dropped later included."),
     CountOf(kIp, "InDelivers", "node_netstat_Ip_InDelivers_total", 2,
@@ -124,10 +124,10 @@ constexpr ProtocolField kFields[] = {
 
 std::unique_ptr<FileSource> MakeSnmpSource(const Roots& roots, int level, ReadBuffer& buffer) {
   return std::make_unique<ProtocolsSource>("snmp", roots.proc + "/net/snmp",
-                                           std::vector<std::span<const ProtocolField>>{kFields},
+                                           std::vector<std::span<const ProtocolField>>{kSnmpFields},
                                            level, buffer);
 }
 
-std::vector<MetricDecl> SnmpMetrics() { return DeclarationsOf(kFields); }
+std::vector<MetricDecl> SnmpMetrics() { return DeclarationsOf(kSnmpFields); }
 
 }  // namespace sonde::collect

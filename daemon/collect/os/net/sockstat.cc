@@ -10,40 +10,40 @@
 namespace sonde::collect {
 namespace {
 
-struct Field {
+struct SockstatField {
   std::string_view prefix;  // of the line
   std::string_view key;     // before the number
   MetricDecl decl;
   bool pages = false;
 };
 
-constexpr Field Count(std::string_view prefix, std::string_view key, std::string_view name,
-                      uint8_t level, std::string_view help) {
+constexpr SockstatField SockstatCount(std::string_view prefix, std::string_view key,
+                                      std::string_view name, uint8_t level, std::string_view help) {
   return {prefix, key, {name, "1", MetricType::kGauge, level, Reduction::kSum, help}};
 }
-constexpr Field Bytes(std::string_view prefix, std::string_view key, std::string_view name,
-                      uint8_t level, std::string_view help, bool pages = true) {
+constexpr SockstatField Bytes(std::string_view prefix, std::string_view key, std::string_view name,
+                              uint8_t level, std::string_view help, bool pages = true) {
   return {prefix, key, {name, "bytes", MetricType::kGauge, level, Reduction::kSum, help}, pages};
 }
 
 // node_exporter's names, with units.
-constexpr Field kFields[] = {
-    Count("sockets:", "used", "node_sockstat_sockets_used", 2, "Sockets of any kind."),
-    Count("TCP:", "inuse", "node_sockstat_TCP_inuse", 2,
-          "TCP sockets over IPv4 that are connected or listen."),
-    Count("TCP:", "orphan", "node_sockstat_TCP_orphan", 2,
-          "TCP connections that no program holds any more and that are not over yet."),
-    Count("TCP:", "tw", "node_sockstat_TCP_tw", 2,
-          "Closed TCP connections that are remembered for a while (TIME_WAIT)."),
-    Count("TCP:", "alloc", "node_sockstat_TCP_alloc", 2, "TCP sockets in any state."),
+constexpr SockstatField kSockstatFields[] = {
+    SockstatCount("sockets:", "used", "node_sockstat_sockets_used", 2, "Sockets of any kind."),
+    SockstatCount("TCP:", "inuse", "node_sockstat_TCP_inuse", 2,
+                  "TCP sockets over IPv4 that are connected or listen."),
+    SockstatCount("TCP:", "orphan", "node_sockstat_TCP_orphan", 2,
+                  "TCP connections that no program holds any more and that are not over yet."),
+    SockstatCount("TCP:", "tw", "node_sockstat_TCP_tw", 2,
+                  "Closed TCP connections that are remembered for a while (TIME_WAIT)."),
+    SockstatCount("TCP:", "alloc", "node_sockstat_TCP_alloc", 2, "TCP sockets in any state."),
     Bytes("TCP:", "mem", "node_sockstat_TCP_mem_bytes", 2,
           "Memory of TCP's buffers, to be compared with tcp_mem."),
-    Count("UDP:", "inuse", "node_sockstat_UDP_inuse", 2, "UDP sockets over IPv4."),
+    SockstatCount("UDP:", "inuse", "node_sockstat_UDP_inuse", 2, "UDP sockets over IPv4."),
     Bytes("UDP:", "mem", "node_sockstat_UDP_mem_bytes", 2, "Memory of UDP's buffers."),
-    Count("UDPLITE:", "inuse", "node_sockstat_UDPLITE_inuse", 4, "UDP-Lite sockets."),
-    Count("RAW:", "inuse", "node_sockstat_RAW_inuse", 4, "Raw sockets, such as ping uses."),
-    Count("FRAG:", "inuse", "node_sockstat_FRAG_inuse", 4,
-          "IPv4 packets of which fragments are waited for."),
+    SockstatCount("UDPLITE:", "inuse", "node_sockstat_UDPLITE_inuse", 4, "UDP-Lite sockets."),
+    SockstatCount("RAW:", "inuse", "node_sockstat_RAW_inuse", 4, "Raw sockets, such as ping uses."),
+    SockstatCount("FRAG:", "inuse", "node_sockstat_FRAG_inuse", 4,
+                  "IPv4 packets of which fragments are waited for."),
     Bytes("FRAG:", "memory", "node_sockstat_FRAG_memory_bytes", 4,
           "Memory of fragments that wait for others.", false),
 };
@@ -53,9 +53,10 @@ class SockstatSource final : public FileSource {
   SockstatSource(const Roots& roots, int level, ReadBuffer& buffer)
       : FileSource(roots.proc + "/net/sockstat", Shape::kWhole, 512, buffer),
         page_size_(static_cast<double>(sysconf(_SC_PAGESIZE))) {
-    std::copy_if(std::begin(kFields), std::end(kFields), std::back_inserter(fields_),
-                 [&](const Field& f) { return f.decl.level <= level; });
-    for (const Field& field : fields_) AddSeries(field.decl);
+    std::copy_if(std::begin(kSockstatFields), std::end(kSockstatFields),
+                 std::back_inserter(fields_),
+                 [&](const SockstatField& f) { return f.decl.level <= level; });
+    for (const SockstatField& field : fields_) AddSeries(field.decl);
   }
 
   std::string_view name() const override { return "sockstat"; }
@@ -85,7 +86,7 @@ class SockstatSource final : public FileSource {
   }
 
   const double page_size_;
-  std::vector<Field> fields_;  // of the step's level
+  std::vector<SockstatField> fields_;  // of the step's level
 };
 
 }  // namespace
@@ -94,6 +95,6 @@ std::unique_ptr<FileSource> MakeSockstatSource(const Roots& roots, int level, Re
   return std::make_unique<SockstatSource>(roots, level, buffer);
 }
 
-std::vector<MetricDecl> SockstatMetrics() { return DeclarationsOf(kFields); }
+std::vector<MetricDecl> SockstatMetrics() { return DeclarationsOf(kSockstatFields); }
 
 }  // namespace sonde::collect

@@ -17,12 +17,12 @@ constexpr MetricDecl Core(std::string_view name, std::string_view help) {
   return {name, "1", MetricType::kCounter, 4, Reduction::kSum, help};
 }
 
-struct Field {
+struct SoftnetField {
   size_t index;  // of the number in its line
   MetricDecl sum;
   MetricDecl core;
 };
-constexpr Field kFields[] = {
+constexpr SoftnetField kSoftnetFields[] = {
     {0, Sum("node_softnet_processed_total", "Packets received that processors worked on."),
      Core("node_softnet_core_processed_total",
           "Packets received that one processor worked on. Tag cpu.")},
@@ -48,7 +48,7 @@ constexpr Field kFields[] = {
           "Packets received and dropped so that one flow does not fill this processor's queue. "
           "Tag cpu.")},
 };
-constexpr size_t kColumns = std::size(kFields);
+constexpr size_t kColumns = std::size(kSoftnetFields);
 constexpr size_t kCpuIndex = 12;  // since 5.10: of the processor; before, the line's number
 constexpr size_t kNumbers = kCpuIndex + 1;
 
@@ -73,14 +73,14 @@ class SoftnetSource final : public RowsSource {
  public:
   SoftnetSource(const Roots& roots, int level, ReadBuffer& buffer)
       : RowsSource(roots.proc + "/net/softnet_stat", Shape::kRecords, buffer),
-        per_core_(level >= kFields[0].core.level) {}
+        per_core_(level >= kSoftnetFields[0].core.level) {}
 
   std::string_view name() const override { return "softnet"; }
 
  private:
   void DeclareHead() override {
     unnamed_ = 0;
-    for (const Field& field : kFields) AddSeries(field.sum);
+    for (const SoftnetField& field : kSoftnetFields) AddSeries(field.sum);
   }
   // Lines have no names: those with a processor's number have that, others are counted.
   std::string_view TakeName(Cursor& line) override {
@@ -98,14 +98,14 @@ class SoftnetSource final : public RowsSource {
     const bool named = name != "-";
     if (named && !(number >= 0 && number < kMaxCpu)) return true;
     const std::string cpu = std::to_string(named ? static_cast<int>(number) : unnamed_++);
-    for (const Field& field : kFields) AddSeries(field.core, {{"cpu", cpu}});
+    for (const SoftnetField& field : kSoftnetFields) AddSeries(field.core, {{"cpu", cpu}});
     return true;
   }
   void Begin() override { sums_.fill(0); }
   void ReadRow(Cursor& line, std::span<double> values) override {
     const Numbers numbers = ReadNumbers(line);
     for (size_t i = 0; i < kColumns; ++i) {
-      const double value = numbers[kFields[i].index];
+      const double value = numbers[kSoftnetFields[i].index];
       sums_[i] += value;
       if (!values.empty()) values[i] = value;
     }
@@ -130,8 +130,8 @@ std::unique_ptr<FileSource> MakeSoftnetSource(const Roots& roots, int level, Rea
 
 std::vector<MetricDecl> SoftnetMetrics() {
   std::vector<MetricDecl> metrics;
-  for (const Field& field : kFields) metrics.push_back(field.sum);
-  for (const Field& field : kFields) metrics.push_back(field.core);
+  for (const SoftnetField& field : kSoftnetFields) metrics.push_back(field.sum);
+  for (const SoftnetField& field : kSoftnetFields) metrics.push_back(field.core);
   return metrics;
 }
 
