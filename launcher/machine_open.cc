@@ -9,7 +9,7 @@
 #include <cstring>
 
 #include "core/text/ascii.h"
-#include "launcher/cpu_list.h"
+#include "core/text/cpu_list.h"
 #include "launcher/read_file.h"
 
 namespace sonde::launch {

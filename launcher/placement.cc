@@ -8,7 +8,7 @@
 #include <climits>
 #include <cstddef>
 
-#include "launcher/cpu_list.h"
+#include "core/text/cpu_list.h"
 
 namespace sonde::launch {
 namespace {

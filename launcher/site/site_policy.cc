@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "launcher/cpu_list.h"
+#include "core/text/cpu_list.h"
 
 namespace sonde::launch {
 

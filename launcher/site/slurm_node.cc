@@ -8,7 +8,7 @@
 #include <optional>
 
 #include "core/text/ascii.h"
-#include "launcher/cpu_list.h"
+#include "core/text/cpu_list.h"
 #include "launcher/read_file.h"
 #include "launcher/site/site_policy.h"
 #include "launcher/site/slurm_partitions.h"

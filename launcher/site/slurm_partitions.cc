@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "core/text/ascii.h"
-#include "launcher/cpu_list.h"
+#include "core/text/cpu_list.h"
 #include "launcher/site/slurm_node.h"
 
 namespace sonde::launch {

@@ -7,7 +7,7 @@
 #include <cstdint>
 #include <string_view>
 
-namespace sonde::launch {
+namespace sonde {
 
 // Parses the whole text as a number.
 inline bool ParseNumber(std::string_view text, uint32_t& value) {
@@ -33,4 +33,4 @@ bool ForEachRange(std::string_view list, F&& f) {
   return true;
 }
 
-}  // namespace sonde::launch
+}  // namespace sonde
