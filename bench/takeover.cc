@@ -65,7 +65,7 @@ class Signal {
 class Welcomer final : public head::Rendezvous::Owner {
  public:
   Welcomer(UniqueFd socket, uint32_t place, uint32_t nodes)
-      : rendezvous_(loop_, {}, {.acceptor = place, .address = ""}, *this, nodes) {
+      : rendezvous_(loop_, {}, place, *this, nodes) {
     if (!rendezvous_.Listen(std::move(socket)).ok()) Die("cannot listen");
   }
   void OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> link) override {

@@ -142,7 +142,6 @@ std::unordered_map<std::string_view, Setter> MakeSetters() {
       {key::kKey, [](M& m, V v) { return ParseKey(v, m); }},
       {key::kHeadHost, Text(&M::head_host)},
       {key::kHeadPort, Number(&M::head_port)},
-      {key::kProtocol, Number(&M::protocol)},
       {key::kPorts, ParsePorts},
       {key::kSocket, Text(&M::socket)},
       {key::kConfig, Text(&M::config_path)},

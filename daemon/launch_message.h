@@ -37,9 +37,8 @@ struct LaunchMessage {
   StepKey key{};
   std::string head_host;
   uint16_t head_port = 0;
-  uint32_t protocol = 0;  // that the head speaks; 0: the launcher does not know
-  std::string ports;      // "60000-60100": where to listen; "": as the configuration says
-  std::string socket;     // abstract name for the application; "": none
+  std::string ports;   // "60000-60100": where to listen; "": as the configuration says
+  std::string socket;  // abstract name for the application; "": none
   std::string config_path;
   uint32_t columns = 0;            // of the terminal on which the report is read; 0: there is none
   std::string archive;             // SONDE_ARCHIVE of the user; "": by config
@@ -51,10 +50,9 @@ struct LaunchMessage {
   bool acting = false;             // a head that goes on where another one died
   Nanos ahead = 0;                 // for it: what the step's time is ahead of the wall clock
   bool variables_come = false;     // of the tasks, for the fabric: launch::kVariables
-  // For it: its node's index in the step; a daemon of the release before does not say it.
-  uint32_t place = 0xffffffff;
-  std::string before;  // and where nodes listen that should act rather than its own
-  std::string text;    // as it came: an acting head gets it with a few more lines
+  uint32_t place = 0xffffffff;     // for it: its node's index in the step
+  std::string before;              // and where nodes listen that should act rather than its own
+  std::string text;                // as it came: an acting head gets it with a few more lines
 
   // Whether slurmstepd has started this daemon, so that it is in the step's control group there,
   // and whoever it leaves behind as well. Not beside srun, nor under `sonde run`.

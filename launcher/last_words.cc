@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 
 #include "core/text/printable.h"
@@ -31,9 +30,6 @@ void LastWords::Take(std::string_view packet) {
   if (packet.empty() || packet[0] != kDaemonState) return;
   ForEach(packet.substr(1), [&](std::string_view name, std::string_view value) {
     if (name == key::kReason) reason_ = OneLine(value, kMost);
-    if (name == key::kProtocol) {
-      std::from_chars(value.data(), value.data() + value.size(), protocol_);
-    }
     if (name == key::kLast) tells_end_ = value == "ended";
     if (name != key::kState) return;
     if (value == "up") state_ = State::kUp;

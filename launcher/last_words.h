@@ -8,7 +8,6 @@
 // Thread safety: one thread at a time. Nothing here blocks.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -45,9 +44,6 @@ class LastWords {
   // All packets that are there, and the stderr. Once the daemon is gone.
   void ReadAll(Lifeline& lifeline, int errors);
 
-  // Version of the protocol between daemons that it speaks; 0: it has not said.
-  uint32_t protocol() const { return protocol_; }
-
   // For a daemon that is gone: what went wrong, if something did. `asked`: it was asked to finish
   // before it was gone.
   std::optional<Failure> Judge(bool asked) const;
@@ -58,7 +54,6 @@ class LastWords {
   enum class State : unsigned char { kUnknown, kUp, kDone, kFailed };
 
   State state_ = State::kUnknown;
-  uint32_t protocol_ = 0;
   bool tells_end_ = false;  // daemons of older releases do not
   bool ended_ = false;
   std::string reason_;

@@ -39,7 +39,6 @@
 //                                   which events to open for every task, and once for the machine;
 //                                   at level 3 and above, at once when the daemon starts
 //   'R' text                        a piece of the closing report, to be printed as it is
-//   'D' protocol=N\n               a head's first word, before it has read the launch message
 //   'D' state=up\nlast=ended\n      the daemon has begun its work, and will say so when it ends.
 //                                   last: it will say "ended" when all that it has started is gone
 //   'D' state=done\nreason=TEXT\n   it has done its work, except for what the reason says, if any
@@ -173,9 +172,6 @@ inline constexpr std::string_view kMemory = "memory";
 inline constexpr std::string_view kKey = "key";  // 64 hex digits: the step key
 inline constexpr std::string_view kHeadHost = "head_host";
 inline constexpr std::string_view kHeadPort = "head_port";
-// Version of the protocol between daemons (daemon/message/message.h) that the head speaks; absent:
-// its launcher does not know it. Of the head's 'D' packet as well.
-inline constexpr std::string_view kProtocol = "protocol";
 // "60000-60100": the ports on which the daemons of this step listen; absent: as sonde.conf says,
 // else any.
 inline constexpr std::string_view kPorts = "ports";

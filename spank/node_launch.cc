@@ -37,7 +37,6 @@ void AddRendezvous(const launch::Environment& environment,
   message.Add(key::kKey, rendezvous->key);
   message.Add(key::kHeadHost, environment.First("SLURM_SRUN_COMM_HOST"));
   message.Add(key::kHeadPort, rendezvous->port);
-  if (rendezvous->seals) message.Add(key::kProtocol, 7);
 }
 
 void AddPorts(const PluginConfig& config, const NodeFacts& facts, launch::Writer& message) {

@@ -294,13 +294,12 @@ Status RevealRendezvous(spank_t spank, const std::string& value) {
   asked.has_arg = option.has_argument;
   char* place = nullptr;
   const spank_err_t error = spank_option_getopt(spank, &asked, &place);
-  if (error != ESPANK_SUCCESS || place == nullptr || value.size() > std::strlen(place)) {
+  if (error != ESPANK_SUCCESS || place == nullptr || value.size() != std::strlen(place)) {
     return {Code::kInternal,
             std::string("tell the nodes the step's key: ") +
                 (error != ESPANK_SUCCESS ? spank_strerror(error) : "the option was changed")};
   }
-  value.copy(place, value.size());
-  place[value.size()] = '\0';
+  value.copy(place, value.size());  // the end of the text stays
   return {};
 }
 

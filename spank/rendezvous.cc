@@ -19,7 +19,6 @@ namespace {
 // Every node of the step may connect in the same moment; the kernel cuts it to net.core.somaxconn.
 constexpr int kBacklog = 4096;
 constexpr size_t kPortDigits = 5;
-constexpr size_t kPortDigitsOfSealing = 7;
 
 struct BindAddress {
   sockaddr_storage storage{};
@@ -124,19 +123,15 @@ std::optional<Rendezvous> ParseRendezvous(std::string_view text) {
       key.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
     return std::nullopt;
   }
-  // What a srun of a release before this one shows: the port, and a key of zeros.
-  if (key.find_first_not_of('0') == std::string_view::npos) return std::nullopt;
   rendezvous.key = key;
-  rendezvous.seals = static_cast<size_t>(colon - text.data()) >= kPortDigitsOfSealing;
   return rendezvous;
 }
 
 std::string RendezvousText(const Rendezvous& rendezvous) {
   const std::string port = std::to_string(rendezvous.port);
-  const size_t digits = rendezvous.seals ? kPortDigitsOfSealing : kPortDigits;
-  return std::string(digits - port.size(), '0') + port + ":" + rendezvous.key;
+  return std::string(kPortDigits - port.size(), '0') + port + ":" + rendezvous.key;
 }
 
-std::string NoRendezvous() { return RendezvousText({0, std::string(kKeyDigits, '0'), true}); }
+std::string NoRendezvous() { return RendezvousText({0, std::string(kKeyDigits, '0')}); }
 
 }  // namespace sonde::spank

@@ -35,18 +35,13 @@ inline constexpr size_t kKeyDigits = 64;
 struct Rendezvous {
   uint16_t port = 0;  // 0: there is no head to meet
   std::string key;
-  // The head speaks version 7 of the daemons' protocol or a later one, so the nodes take nobody for
-  // it who says less (daemon/link/trust/handshake.h). False: that is not known.
-  bool seals = false;
 };
 
-// "PORT:KEY", as the hidden option carries it. PORT has five digits, or seven if the head seals: a
-// node whose plugin is of a release that does not know that reads the same number.
-// Nothing without a port or key.
+// "PORT:KEY", as the hidden option carries it. Nothing without a port or key.
 std::optional<Rendezvous> ParseRendezvous(std::string_view text);
 std::string RendezvousText(const Rendezvous& rendezvous);
 // Stands there as long as others may see the option, and where there is no head. As long as any
-// other; one that is shorter may take its place.
+// other, which may take its place.
 std::string NoRendezvous();
 
 }  // namespace sonde::spank

@@ -28,13 +28,8 @@ namespace {
 namespace key = launch::key;
 
 constexpr std::chrono::milliseconds kStop{2000};
-// For the head's first word, which it says before it does anything. A head of the release before
-// says none.
-constexpr std::chrono::milliseconds kFirstWord{100};
 // Packets of the head's that are read after that.
 constexpr int kMostLate = 64;
-// Of the protocol between daemons, the first version that seals (daemon/message/message.h).
-constexpr uint32_t kSealingProtocol = 7;
 
 // Whether there may be a head. Before the level is known, so it must be cheap: no socket is held by
 // a srun that waits in the queue, or is not watched. Nor does such a srun look at sonded, whose
@@ -127,15 +122,6 @@ void WithoutReport(std::vector<std::string>& environment) {
   environment.emplace_back("SONDE_REPORT=off");
 }
 
-// What it says in place of that is kept for the end (SrunExit).
-void AwaitFirstWord(SrunContext& srun) {
-  const launch::Deadline deadline(kFirstWord);
-  std::string packet;
-  if (srun.head.lifeline.Receive(packet, deadline) != launch::Lifeline::Event::kPacket) return;
-  srun.words.Take(packet);
-  if (packet[0] == launch::kReport) srun.early_report = std::move(packet);
-}
-
 // From here on the socket is the head's alone: when that ends, nobody accepts in its place.
 Status StartHead(spank_t spank, Context& context, std::string_view job, const std::string& name) {
   const launch::Environment environment(environ);
@@ -160,10 +146,8 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   context.srun.head = std::move(*daemon);
   // If it is gone already, the end of its lifeline tells why (SrunExit).
   static_cast<void>(context.srun.head.lifeline.Send(message.packet()));
-  AwaitFirstWord(context.srun);
-  const bool seals = context.srun.words.protocol() >= kSealingProtocol;
   // The nodes start no daemon without the key, so none looks for a head that could not be started.
-  return RevealRendezvous(spank, RendezvousText({meeting->listener.port, meeting->key, seals}));
+  return RevealRendezvous(spank, RendezvousText({meeting->listener.port, meeting->key}));
 }
 
 // Nobody asked for what the site watches by itself: it must not write into the job's output.
@@ -259,7 +243,7 @@ void SrunExit(Context& context) {
   context.srun.stopped = true;
   lifeline.Finish();
   const launch::Deadline deadline(kStop);
-  launch::LastWords& words = context.srun.words;
+  launch::LastWords words;
   std::string packet;
   bool heard = !context.config.report;  // without a report there is nothing to hear
   bool read = true;                     // what was heard, by the user
@@ -268,7 +252,6 @@ void SrunExit(Context& context) {
     // After a gap the rest would only mislead.
     read = read && (!context.config.report || WriteToUser(report.substr(1), deadline));
   };
-  if (!context.srun.early_report.empty()) hear(context.srun.early_report);
   // A head that sends all the while has not finished either; but what had come in time is taken.
   for (int late = 0; late < kMostLate; late += deadline.LeftMs() == 0 ? 1 : 0) {
     switch (lifeline.Receive(packet, deadline)) {

@@ -184,9 +184,8 @@ Status Head::Start(UniqueFd listen) {
 
 Status Head::Listen(UniqueFd socket) {
   nodes_.ChooseSuccessors();
-  rendezvous_ =
-      std::make_unique<Rendezvous>(loop_, launch_.key, ChannelTo(launch_),
-                                   static_cast<Rendezvous::Owner&>(*this), nodes_.expected());
+  rendezvous_ = std::make_unique<Rendezvous>(
+      loop_, launch_.key, launch_.place, static_cast<Rendezvous::Owner&>(*this), nodes_.expected());
   SONDE_RETURN_IF_ERROR(rendezvous_->Listen(std::move(socket)));
   if (launch_.acting) {
     rivals_.WatchAll(launch_.before);
@@ -210,7 +209,7 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   if (nodes_.HasCome(who, *control)) {
     return Status(Code::kUnavailable, "it is connected; its gateway was slow");
   }
-  if (const Status bad = CheckNode(who, control->sealed()); !bad.ok()) {
+  if (const Status bad = CheckNode(who); !bad.ok()) {
     Send(*control, Type::kOver, "");
     return bad;
   }
@@ -219,11 +218,11 @@ Result<uint32_t> Head::AddNode(const tree::Registration& who, std::unique_ptr<tr
   return index;
 }
 
-Status Head::CheckNode(const tree::Registration& who, bool sealed) const {
+Status Head::CheckNode(const tree::Registration& who) const {
   if (state_ != State::kRunning && state_ != State::kWaitingForNodes) {
     return {Code::kUnavailable, "the step is over"};
   }
-  return nodes_.Check(who, sealed);
+  return nodes_.Check(who);
 }
 
 void Head::Greet(uint32_t node, tree::Link& control) {
@@ -286,7 +285,7 @@ void Head::OnStanding(const tree::Place& place, bool away) {
   }
   if (out_of_reach_ == 0) out_of_reach_ = clock_.Now();
   rows_.SetNotAlone();
-  rivals_.Watch({place, nodes_.LeastOf(place.index)});
+  rivals_.Watch(place);
 }
 
 // --- What comes from them ---

@@ -100,7 +100,7 @@ class Head final : private RowPath::Owner,
   void OnGone(uint32_t node) override;
   void OnStanding(const tree::Place& place, bool away) override;
   Status Listen(UniqueFd socket);
-  Status CheckNode(const tree::Registration& who, bool sealed) const;
+  Status CheckNode(const tree::Registration& who) const;
   void NoteDescriptors();
   void SendBudgets();
 

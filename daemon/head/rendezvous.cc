@@ -15,20 +15,11 @@ size_t MostUnproven(uint32_t nodes) {
 
 }  // namespace
 
-// An acting head that a daemon of the release before has started does not know its place, by which
-// an offer would have to name it, and the nodes take it for one of that release.
-tree::Channel ChannelTo(const LaunchMessage& launch) {
-  tree::Channel channel{.acceptor = launch.place, .address = ""};
-  if (launch.acting && launch.place == tree::kHeadIndex) channel.most = tree::kEarlierVersion;
-  return channel;
-}
-
-Rendezvous::Rendezvous(Loop& loop, const StepKey& key, tree::Channel channel, Owner& owner,
-                       uint32_t nodes)
+Rendezvous::Rendezvous(Loop& loop, const StepKey& key, uint32_t index, Owner& owner, uint32_t nodes)
     : loop_(loop),
       owner_(owner),
       acceptor_(
-          loop, key, std::move(channel),
+          loop, key, tree::Channel{.acceptor = index, .address = ""},
           [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
             owner_.OnProven(who, std::move(link));
           },

@@ -19,9 +19,6 @@
 
 namespace sonde::head {
 
-// To the head that is started so, as its nodes know it.
-tree::Channel ChannelTo(const LaunchMessage& launch);
-
 class Rendezvous {
  public:
   class Owner {
@@ -35,8 +32,8 @@ class Rendezvous {
     ~Owner() = default;
   };
 
-  // `channel`: to it, as the nodes know it. `nodes`: so many may come in one moment.
-  Rendezvous(Loop& loop, const StepKey& key, tree::Channel channel, Owner& owner, uint32_t nodes);
+  // `index`: as the nodes know the head. `nodes`: so many may come in one moment.
+  Rendezvous(Loop& loop, const StepKey& key, uint32_t index, Owner& owner, uint32_t nodes);
 
   Status Listen(UniqueFd socket);
 

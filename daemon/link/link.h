@@ -70,9 +70,6 @@ class Link {
   virtual void SetMaxMessage(size_t bytes) = 0;
   // The peer as a person would name it: "10.0.0.7:51234", "10.0.0.7:51234 over tcp".
   virtual std::string peer() const = 0;
-  // Nobody between its ends can read or change what it carries; so its peer speaks version 7 of the
-  // protocol, or a later one.
-  virtual bool sealed() const { return false; }
   // Nobody of the step passes on what it carries (daemon/link/via_links.h).
   virtual bool direct() const { return true; }
 

@@ -29,7 +29,6 @@ class LocalLink final : public Link {
   size_t queued() const override;
   void SetMaxMessage(size_t bytes) override { max_message_ = bytes; }
   std::string peer() const override;
-  bool sealed() const override { return true; }  // one process, of one release
 
  private:
   struct Inbox;

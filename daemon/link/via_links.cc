@@ -62,8 +62,7 @@ class ViaLinks::Channel final : public Link {
         state_(std::move(state)),
         number_(number),
         gateway_(state_->gateway->peer()),
-        host_(std::move(host)),
-        sealed_(state_->gateway->sealed()) {
+        host_(std::move(host)) {
     state_->channels.emplace(number_, this);
   }
   ~Channel() override {
@@ -91,8 +90,6 @@ class ViaLinks::Channel final : public Link {
   void SetMaxMessage(size_t bytes) override { max_message_ = bytes; }
   std::string peer() const override { return fmt::format("{} through {}", host_, gateway_); }
 
-  // The node has proved the key to the gateway, which seals.
-  bool sealed() const override { return sealed_; }
   bool direct() const override { return false; }
 
   void Take(uint8_t type, std::string_view payload) {
@@ -130,7 +127,6 @@ class ViaLinks::Channel final : public Link {
   const uint64_t number_;
   const std::string gateway_;
   const std::string host_;
-  const bool sealed_;
   size_t max_message_ = kMaxMessage;
   bool open_ = true;
   std::shared_ptr<char> alive_ = std::make_shared<char>();

@@ -65,10 +65,6 @@ void Fields(auto& io, auto& m, const Hello*) {
   io.Number(m.version);
   io.Text(m.nonce, 64);
 }
-void Fields(auto& io, auto& m, const Challenge*) {
-  io.Text(m.nonce, 64);
-  io.Text(m.proof, 64);
-}
 void Fields(auto& io, auto& m, const Offer*) {
   io.Number(m.version);
   io.Text(m.nonce, 64);
@@ -92,17 +88,12 @@ void Fields(auto& io, auto& m, const Registration*) {
   io.Number(m.index);
   io.Number(m.parent);
 }
-void Fields(auto& io, auto& m, const Proof*) {
-  io.Text(m.proof, 64);
-  io.Text(m.registration, 1024);
-}
 void Fields(auto& io, auto& m, const Welcome*) {
   io.Number(m.index);
   io.Number(m.fanout);
   io.Number(m.now);
   io.Number(m.start);
   io.Number(m.head);
-  io.Number(m.port);
 }
 void Fields(auto& io, auto& m, const Place*) {
   io.Number(m.index);
@@ -222,11 +213,9 @@ Status DecodeAny(std::string_view bytes, std::string_view name, M& m) {
 }  // namespace
 
 std::string Encode(const Hello& m) { return EncodeAny(m); }
-std::string Encode(const Challenge& m) { return EncodeAny(m); }
 std::string Encode(const Offer& m) { return EncodeAny(m); }
 std::string Encode(const Entry& m) { return EncodeAny(m); }
 std::string Encode(const Registration& m) { return EncodeAny(m); }
-std::string Encode(const Proof& m) { return EncodeAny(m); }
 std::string Encode(const Welcome& m) { return EncodeAny(m); }
 std::string Encode(const Listening& m) { return EncodeAny(m); }
 std::string Encode(const Successors& m) { return EncodeAny(m); }
@@ -245,11 +234,9 @@ std::string Encode(const AnswerMessage& m) { return EncodeAny(m); }
 std::string Encode(const JoinedMessage& m) { return EncodeAny(m); }
 
 Status Decode(std::string_view b, Hello& m) { return DecodeAny(b, "hello", m); }
-Status Decode(std::string_view b, Challenge& m) { return DecodeAny(b, "challenge", m); }
 Status Decode(std::string_view b, Offer& m) { return DecodeAny(b, "offer", m); }
 Status Decode(std::string_view b, Entry& m) { return DecodeAny(b, "entry", m); }
 Status Decode(std::string_view b, Registration& m) { return DecodeAny(b, "registration", m); }
-Status Decode(std::string_view b, Proof& m) { return DecodeAny(b, "proof", m); }
 Status Decode(std::string_view b, Welcome& m) { return DecodeAny(b, "welcome", m); }
 Status Decode(std::string_view b, Listening& m) { return DecodeAny(b, "listening", m); }
 Status Decode(std::string_view b, Successors& m) { return DecodeAny(b, "successors", m); }

@@ -22,10 +22,11 @@ namespace sonde::tree {
 // On the wire: never reuse a number.
 enum class Type : uint8_t {
   // Proof of the key, on every new connection.
-  kHello = 1,      // connecting side -> accepting side: version, nonce
-  kChallenge = 2,  // back, in version 6: nonce, proof
-  kProof = 3,      // connecting side: proof, registration; sealed in kEntry: registration
-  kWelcome = 4,    // back: the node's index, what the tree looks like
+  kHello = 1,    // connecting side -> accepting side: version, nonce
+  kOffer = 2,    // back: version, who it is, which ciphers it knows, nonce, proof
+  kEntry = 3,    // connecting side: the cipher; its registration, sealed as a message of this type
+  kWelcome = 4,  // back: the node's index, what the tree looks like
+  kSealed = 5,   // both, after kEntry: a message of another type (daemon/link/trust/seal.h)
 
   // The tree's shape, on the control connection to the head.
   kWantParent =
@@ -82,15 +83,6 @@ enum class Type : uint8_t {
   kUnjoin = 47,  // head -> node: scrape it no more; payload: the target as kJoin named it
   kExits = 48,   // node -> head, before kBye: its tasks that did not end with exit code 0
 
-  // Proof of the key since version 7, and all that follows it.
-  kOffer = 49,   // accepting side, after kHello: who it is, which ciphers it knows, nonce, proof
-  kEntry = 50,   // connecting side: the cipher; its registration, sealed
-  kSealed = 51,  // both, from then on: a message of another type (daemon/link/trust/seal.h)
-
-  // head -> node, before a kParent or kSuccessors that names it: varint, the index of a node that
-  // speaks version 6. Who is named there and not here speaks 7.
-  kEarlier = 52,
-
   kJoinBlocks = 53,    // head -> node, its child -> that one's: blocks of nodes that leave may come
                        // joined
   kJoinedBlocks = 54,  // back: they do; series/block/joined.h
@@ -106,34 +98,20 @@ enum class Type : uint8_t {
 
 // Releases that follow each other work together: an update reaches the hosts of a step one after
 // the other, and daemons stay until their step ends. Therefore a message keeps its fields. What is
-// new gets a new type, and a type that is not known here is passed over if its sender has proved
-// the key. If that does not do, the version goes up by one, and a daemon of that release speaks the
-// version before as well. A side says its version in its nonce (MakeMarkedNonce), and the lower of
-// the two is spoken: an acceptor knows it from kHello, a connecting side from kOffer, or from
-// kChallenge, which is version 6.
-inline constexpr uint32_t kProtocolVersion = 7;
-// Since this one all is sealed once the key is proved.
-inline constexpr uint32_t kSealingVersion = 7;
-// That of the release before, which is spoken as well. kHello says this version for good: that
-// release takes no other.
-inline constexpr uint32_t kEarlierVersion = 6;
-// Daemons of version 6 know no later type, and close the link of a child or node that sends one.
-inline constexpr Type kLastOfEarlier = Type::kAnswer;
+// new gets a new type, and a type that is not known here is passed over: its sender has proved the
+// key. If that does not do, the version of the protocol goes up by one
+// (daemon/link/trust/protocol.h).
+
 // The index of the head; nodes count from 0.
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 
 struct Hello {
-  uint32_t version = kEarlierVersion;
+  uint32_t version = 0;  // the highest that the connecting side speaks
   std::string nonce;
-};
-
-struct Challenge {
-  std::string nonce;
-  std::string proof;
 };
 
 struct Offer {
-  uint32_t version = 0;  // that is spoken from now on
+  uint32_t version = 0;  // that is spoken from now on: the lower one of the two sides' highest
   std::string nonce;
   uint32_t acceptor = 0;  // Channel (daemon/link/trust/link_keys.h), as the accepting side knows it
   uint32_t purpose = 0;
@@ -143,7 +121,7 @@ struct Offer {
 
 struct Entry {
   uint32_t cipher = 0;
-  std::string sealed;  // kProof with the registration, as the first sealed message
+  std::string sealed;  // kEntry with the registration, as the first sealed message
 };
 
 // What a node says of itself when it registers with the head, or comes back to it; a child that
@@ -160,20 +138,12 @@ struct Registration {
   uint32_t parent = kHeadIndex;  // whom it sends to
 };
 
-struct Proof {
-  std::string proof;
-  std::string registration;  // encoded; part of what is proved
-};
-
 struct Welcome {
   uint32_t index = 0;
   uint32_t fanout = 16;
   uint64_t now = 0;    // the head's clock, ns
   uint64_t start = 0;  // of the step, by the head's clock: the profile is known by it
   uint64_t head = 0;   // which head this is: another number, another head
-  // Where to come back, on the same host; 0: where it came. Earlier heads had a port of their own
-  // for that.
-  uint16_t port = 0;
 };
 
 // Where a node listens that goes on in case the head dies.
@@ -215,7 +185,7 @@ struct Bye {
   uint64_t ended = 0;  // wall clock, ns: when its tasks were done: it takes no samples after that
 };
 
-// Of a node; the first ones of them. A head of an earlier release passes it over.
+// Of a node; the first ones of them.
 struct Exits {
   std::vector<TaskExit> list;
   uint64_t left_out = 0;
@@ -309,11 +279,9 @@ struct JoinedMessage {
 };
 
 std::string Encode(const Hello& m);
-std::string Encode(const Challenge& m);
 std::string Encode(const Offer& m);
 std::string Encode(const Entry& m);
 std::string Encode(const Registration& m);
-std::string Encode(const Proof& m);
 std::string Encode(const Welcome& m);
 std::string Encode(const Successors& m);
 std::string Encode(const StandingBy& m);
@@ -332,11 +300,9 @@ std::string Encode(const AnswerMessage& m);
 std::string Encode(const JoinedMessage& m);
 
 Status Decode(std::string_view bytes, Hello& m);
-Status Decode(std::string_view bytes, Challenge& m);
 Status Decode(std::string_view bytes, Offer& m);
 Status Decode(std::string_view bytes, Entry& m);
 Status Decode(std::string_view bytes, Registration& m);
-Status Decode(std::string_view bytes, Proof& m);
 Status Decode(std::string_view bytes, Welcome& m);
 Status Decode(std::string_view bytes, Successors& m);
 Status Decode(std::string_view bytes, StandingBy& m);

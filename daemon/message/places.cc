@@ -18,26 +18,23 @@ bool Read(std::string_view text, Number& out) {
 
 }  // namespace
 
-std::string ToText(const std::vector<KnownPlace>& places) {
+std::string ToText(const std::vector<Place>& places) {
   std::string text;
-  for (const auto& [place, least] : places) {
-    text += fmt::format("{}{} {} {} {}", text.empty() ? "" : ",", place.index, place.host,
-                        place.port, least);
+  for (const Place& place : places) {
+    text += fmt::format("{}{} {} {}", text.empty() ? "" : ",", place.index, place.host, place.port);
   }
   return text;
 }
 
-std::vector<KnownPlace> PlacesOf(std::string_view text) {
-  std::vector<KnownPlace> places;
+std::vector<Place> PlacesOf(std::string_view text) {
+  std::vector<Place> places;
   for (const std::string_view one : Split(text, ',')) {
     const auto words = Split(one, ' ');
-    KnownPlace known;
-    Place& place = known.place;
-    if (words.size() != 4 || places.size() == kMaxSuccessors || words[1].empty()) continue;
+    Place place;
+    if (words.size() != 3 || places.size() == kMaxSuccessors || words[1].empty()) continue;
     if (!Read(words[0], place.index) || !Read(words[2], place.port) || place.port == 0) continue;
-    if (!Read(words[3], known.least)) continue;
     place.host = words[1];
-    places.push_back(std::move(known));
+    places.push_back(std::move(place));
   }
   return places;
 }

@@ -1,7 +1,6 @@
 // sonded: the node role. Started by the Slurm plugin or by `sonde run` with a lifeline as
 // descriptor 3, never by hand; what it is to do stands in the launch message (launcher/launch.h).
 // The other roles are sonded-head's, beside it.
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,7 +13,6 @@
 #include "daemon/daemon.h"
 #include "daemon/held_program.h"
 #include "daemon/launched_nodes.h"
-#include "daemon/message/message.h"
 #include "daemon/node/launcher_packets.h"
 #include "daemon/node/node.h"
 #include "launcher/launch.h"
@@ -60,19 +58,9 @@ int PrintMetrics() {
   return std::fwrite(text.data(), 1, text.size(), stdout) == text.size() ? 0 : 1;
 }
 
-// Before anything else, as srun waits for it. Who waits at the other end, if anybody, does not
-// matter here.
-void TellProtocol() {
-  launch::Writer word(launch::kDaemonState);
-  word.Add(launch::key::kProtocol, tree::kProtocolVersion);
-  send(launch::kLifelineFd, word.packet().data(), word.packet().size(),
-       MSG_NOSIGNAL | MSG_DONTWAIT);
-}
-
 int BecomeHead(char** argv) {
   const HeldProgram head = HeldProgram::Beside("-head");
   if (std::string_view(argv[1]) == "--head") {
-    TellProtocol();
     AwaitLaunchedNodes(launch::kListenFd, launch::kLifelineFd);
   }
   execv(head.held().c_str(), argv);

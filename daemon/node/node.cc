@@ -50,7 +50,7 @@ Node::Node(Loop& loop, StepClock& time, const LaunchMessage& launch, const Confi
       uplink_(relay_.uplink()),
       gateways_(PlanGateways(launch_, config.direct_nodes)),
       gateway_(loop, launch_.key, launch_.node_id, [this] { CheckDelivered(); }),
-      head_(loop, launch_.key, *this, launch_.protocol),
+      head_(loop, launch_.key, *this),
       standby_(loop, launch_, config.port_range),
       tasks_(loop, {}, [this] { Finish(true); }),
       fabric_(loop),
@@ -407,7 +407,7 @@ void Node::OnParent(std::string_view payload) {
   tree::ParentAddress parent;
   if (!Decode(payload, parent).ok() || fabric_.get() == nullptr || state_ != State::kRunning)
     return;
-  parent_.Connect(*fabric_.get(), parent, head_.LeastOf(parent.index));
+  parent_.Connect(*fabric_.get(), parent);
 }
 
 // The parent waits for our word that no more comes, and closes the link. Data that it was already

@@ -35,8 +35,6 @@ void Node::OnHeadMessage(Type type, std::string_view payload) {
   switch (type) {
     case Type::kParent:
       return OnParent(payload);
-    case Type::kEarlier:
-      return head_.OnEarlier(payload);
     case Type::kListen:
       return OnListen();
     case Type::kStandby:

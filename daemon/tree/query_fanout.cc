@@ -73,7 +73,7 @@ void SendReply(Link& parent, const Gathered& gathered) {
   answered.id = gathered.id;
   ByteWriter w(answered.nodes);
   gathered.who.Encode(w);
-  if (parent.sealed()) Send(parent, Type::kAnswered, Encode(answered));
+  Send(parent, Type::kAnswered, Encode(answered));
   Send(parent, Type::kReply, Encode(ToReply(gathered)));
 }
 

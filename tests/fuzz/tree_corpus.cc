@@ -23,24 +23,22 @@ void Save(const fs::path& folder, const char* name, int choice, const std::strin
 }
 
 void SaveMessages(const fs::path& folder) {
-  const std::string nonce(32, 'n'), proof(32, 'p');
+  const std::string nonce(32, 'n');
   const std::string schema = PackSchema(*Schema::Make({Series{}}));
   const Registration registration{"4711", "0", 1, 2, 8, "n2", "s0.s4", 1};
   std::string query;
   EncodeQuery(QuerySpec{}, query);
   std::string grid;
   EncodeGrid({kSecond, {1, 2, 3}}, grid);
-  Save(folder, "hello", 0, Encode(Hello{kProtocolVersion, nonce}));
-  Save(folder, "challenge", 1, Encode(Challenge{nonce, proof}));
+  Save(folder, "hello", 0, Encode(Hello{1, nonce}));
   Save(folder, "registration", 2, Encode(registration));
-  Save(folder, "proof", 3, Encode(Proof{proof, Encode(registration)}));
   Save(folder, "welcome", 4, Encode(Welcome{1, 16, 1'800'000'000'000'000'000}));
   Save(folder, "successors", 5,
        Encode(Successors{{{0, "10.0.0.2", 40000}, {7, "fe80::1", 40001}}}));
   Save(folder, "listening", 5, Encode(Listening{"tcp:127.0.0.1:60000", ""}));
   Save(folder, "parent", 6, Encode(ParentAddress{0, "tcp:127.0.0.1:60000"}));
   Save(folder, "bye", 7, Encode(Bye{256, 4, 1, 10, 2, 0.5, 2e6, 4096, true, 1'800'000'000}));
-  Save(folder, "exits", 7, Encode(Exits{{{3, 256}, {7, 9}}, 2}));
+  Save(folder, "exits", 3, Encode(Exits{{{3, 256}, {7, 9}}, 2}));
   Save(folder, "block", 8,
        Encode(BlockMessage{1, "os", 3, 2, 128, 1, 4096, false, schema, "block"}));
   Save(folder, "ack", 9, Encode(BlockAck{1, "os", 3, BlockAck::kRefused}));
@@ -48,14 +46,14 @@ void SaveMessages(const fs::path& folder) {
   Save(folder, "query", 10, Encode(QueryMessage{7, query, grid, 1500}));
   Save(folder, "reply", 11, Encode(ReplyMessage{7, 2, 0, "", "part"}));
   Save(folder, "refusal", 11, Encode(ReplyMessage{7, 2, 7, "too many points", ""}));
-  Save(folder, "answered", 11, Encode(AnsweredMessage{7, std::string("\1\0\1", 3)}));
+  Save(folder, "answered", 1, Encode(AnsweredMessage{7, std::string("\1\0\1", 3)}));
   Save(folder, "ask", 16, Encode(AskMessage{9, 3, query}));
   Save(folder, "answer", 17, Encode(AnswerMessage{9, 66, "body"}));
   Save(folder, "exporter", 17,
        Encode(JoinedMessage{"http://n1:9100/metrics 1000", JoinedMessage::kDown, "Prometheus",
                             "http://n1:9100/metrics", "connection refused"}));
   // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18 of 20.
-  Save(folder, "handshake", 18, Encode(Hello{kProtocolVersion, nonce}));
+  Save(folder, "handshake", 18, Encode(Hello{1, nonce}));
 }
 
 // Values of no node, of one and of many, and what changes from one frame to the next.
@@ -150,15 +148,14 @@ void SaveLaunch(const fs::path& folder) {
 // The second byte is the message's type, where that matters.
 void SaveTrust(const fs::path& folder) {
   const std::string nonce(32, 'n'), proof(32, 'p');
-  const std::string offer = Encode(Offer{7, nonce, 5, 2, "\x01\x02", proof});
+  const std::string offer = Encode(Offer{1, nonce, 5, 2, "\x01\x02", proof});
   const std::string entry = Encode(Entry{1, std::string(80, 'e')});
   const std::string any(1, '\0');
   Save(folder, "offer", 0, any + offer);
   Save(folder, "entry", 1, any + entry);
   Save(folder, "offered", 2, char(Type::kOffer) + offer);
-  Save(folder, "challenged", 2, char(Type::kChallenge) + Encode(Challenge{nonce, proof}));
   Save(folder, "entered", 3, any + entry);
-  Save(folder, "proven", 3, char(1) + Encode(Proof{proof, Encode(Registration{})}));
+  Save(folder, "entered_by_a_later_one", 3, char(1) + entry);
   Save(folder, "not_sealed", 4, char(Type::kFrame) + std::string("frame"));
   Save(folder, "badly_sealed", 4, char(Type::kSealed) + std::string(40, 's'));
   Save(folder, "sealed", 5, char(Type::kFrame) + std::string("frame"));

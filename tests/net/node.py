@@ -8,10 +8,9 @@ import secrets
 import socket
 import time
 
-from daemons import APPLICATION, SONDED, Application, Daemon
+from daemons import APPLICATION, Application, Daemon
 
 HEAD = "10.0.0.1"
-PROTOCOL = 7  # that the head speaks
 
 
 class WallClock:
@@ -69,16 +68,15 @@ class Node:
         launch = self._step.launch("node") | {
             "host": self.host, "node_id": self.id, "local_tasks": 1, "tasks": self._step.size,
             "head_host": HEAD, "head_port": self._step.port, "socket": name,
-            "archive": self._step.archive_of(self.host), "protocol": PROTOCOL,
+            "archive": self._step.archive_of(self.host),
         }  # fmt: skip
         environment = self._step.environment()
         if self.clock:
             environment |= self.clock.environment()
         self._log_begins = len(self._step.log_of(self.host))
         self.starts += 1
-        program = self._step.earlier.get(self.id, SONDED)
         self.daemon = Daemon(
-            self.space, "node", launch, {door: APPLICATION}, environment, program
+            self.space, "node", launch, {door: APPLICATION}, environment
         )
         inside = {"SONDE_SOCKET": name, "SONDE_LEVEL": "1", "SLURM_PROCID": str(self.id)}
         inside |= {"LD_LIBRARY_PATH": str(self._step.library)}

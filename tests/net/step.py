@@ -33,13 +33,12 @@ import subprocess
 import time
 
 import pytest
-from daemons import LISTEN, ROOT, SONDE, Daemon
+from daemons import LISTEN, SONDE, Daemon
 from node import HEAD, Node, WallClock
 
 # Promises that the daemons do not keep yet: name -> what is missing.
 NOT_YET = {}
 
-NOTHING_BUILT = 77  # of scripts/previous
 PERIOD = 0.1
 # The promises of issue and design: how long until the tree is whole again.
 HEALS_WITHIN = 2.0
@@ -85,35 +84,23 @@ def story(rows, fault):
     return " ".join(f"{at - fault:+.1f}s:{n}/{total:g}" for at, n, total in told) + last
 
 
-def earlier_sonded():
-    """The daemon of the release before."""
-    done = subprocess.run(
-        [ROOT / "scripts" / "previous"], capture_output=True, text=True, check=False
-    )
-    if done.returncode == NOTHING_BUILT:
-        pytest.skip(f"no release before: {done.stderr}")
-    assert done.returncode == 0, done.stderr
-    return pathlib.Path(done.stdout.strip()) / "daemon" / "sonded"
-
-
 class Step:
     """`own_archives`: nodes do not share a file system. `programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
     of sonde.conf. `clocks`: the daemons' wall clocks can be set. `gateways`: nodes come to the head
-    through others, as in a large step. `earlier`: ids of nodes whose daemons are of the release before.
+    through others, as in a large step.
     `expected`: how many nodes daemons are told there will be."""
 
     number = 0
 
     def __init__(self, programs, network, directory, *, nodes, fanout=2, skews=None, seed=0, conf=(),
                  own_archives=False, level=1, period=PERIOD, clocks=False, gateways=False,
-                 earlier=(), expected=None):
+                 expected=None):
         Step.number += 1
         self.name = f"{os.getpid()}{Step.number:04d}.0"
         self.size, self.fanout = nodes, fanout
         self.expected = expected or nodes
         self.level, self.period = level, period
         self.program = programs.application
-        self.earlier = {node: earlier_sonded() for node in earlier}  # id -> program
         self.library = programs.library
         self.directory = directory
         self.closed = False
@@ -148,7 +135,7 @@ class Step:
             for i in range(nodes)
         ]
         # Names that nobody can resolve lead nowhere.
-        self._hosts = {"hosts": ",".join(node.host for node in self.nodes), "protocol": 7} if gateways else {}
+        self._hosts = {"hosts": ",".join(node.host for node in self.nodes)} if gateways else {}
         self.wires = network.wires
         self.wires.reset(seed)
         self._by_index = []

@@ -5,21 +5,13 @@ A Crowd is a number of connections from one space that all do the same. Its owne
 
 import errno
 import os
-import re
 import resource
 import selectors
 import socket
 import struct
 
-from daemons import ROOT
-
-HELLO, PROOF, ENTRY = 1, 3, 50
-# Of the protocol: strangers speak it well.
-VERSION = int(
-    re.search(
-        r"kProtocolVersion = (\d+);", (ROOT / "daemon" / "message" / "message.h").read_text()
-    ).group(1)
-)
+HELLO, ENTRY = 1, 3
+VERSION = 1  # of the protocol: strangers speak it well
 # The request that libfabric's provider tcp makes a connection with, and its header of a message.
 FABRIC_REQUEST = bytes([3]) + bytes(23) + bytes([1]) + bytes(7)
 
@@ -45,19 +37,12 @@ def text(data):
     return bytes([len(data)]) + data
 
 
-def hello(version=VERSION):
-    nonce = os.urandom(24) + b"sonde v" + bytes([version])
-    return message(HELLO, bytes([6]) + text(nonce))
+def hello():
+    return message(HELLO, bytes([VERSION]) + text(os.urandom(32)))
 
 
 def entry_with_a_wrong_key():
     return message(ENTRY, bytes([1]) + text(os.urandom(80)))
-
-
-# In the protocol's version 6.
-def proof_with_a_wrong_key():
-    registration = text(b"1") + text(b"0") + bytes([0, 1, 1]) + text(b"stranger") + bytes([0])
-    return message(PROOF, text(os.urandom(32)) + text(registration))
 
 
 def allow_descriptors():

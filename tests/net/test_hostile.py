@@ -18,7 +18,6 @@ from strangers import (
     entry_with_a_wrong_key,
     fabric_message,
     hello,
-    proof_with_a_wrong_key,
 )
 
 # As in daemon/link/trust/acceptor.h and daemon/link/silent_connections.h. How long a stranger is
@@ -40,7 +39,6 @@ NONSENSE = {
     "a message of 8 MiB before the proof": b"\x00\x00\x80\x00\x01" + bytes(1000),
     "a message of no length": b"\x00\x00\x00\x00",
     "a wrong key": hello() + entry_with_a_wrong_key(),
-    "a wrong key, as the release before has it": hello(6) + proof_with_a_wrong_key(),
     "a frame before the proof": b"\x05\x00\x00\x00\x15abcd",
 }
 HALF_OPEN = {"nothing": b"", "a hello": hello(), "half a length": b"\x30\x00"}

@@ -146,13 +146,3 @@ def test_clocks_that_differ(make_step):
         "the clock is 3.0 s ahead of that of the head's host",
         "the clock is 3.0 s behind that of the head's host",
     ]
-
-
-def test_questions_cost_no_link_to_a_parent_of_the_release_before(make_step):
-    """That closes the link of a child that sends what it does not know."""
-    step = make_step(nodes=4, earlier=[0])
-    step.start(in_turn=True)
-    step.rows()
-    wait_for(step.built, "the tree, as it was")
-    assert not [line for line in step.at(0).log() if "unexpected message" in line]
-    step.finish()

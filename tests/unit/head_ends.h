@@ -19,8 +19,6 @@ class HeadEnd : public tree::Link {
   size_t queued() const override { return 0; }
   void SetMaxMessage(size_t) override {}
   std::string peer() const override { return "node"; }
-  bool sealed() const override { return sealed_; }
-  void SetSealed(bool sealed) { sealed_ = sealed; }
 
   // From the node.
   void Hear(tree::Type type, std::string_view payload) {
@@ -31,9 +29,6 @@ class HeadEnd : public tree::Link {
     const auto handler = handler_;
     handler->closed(why);
   }
-
- private:
-  bool sealed_ = true;
 };
 
 class NodeEnd final : public tree::Link {
@@ -47,7 +42,6 @@ class NodeEnd final : public tree::Link {
   size_t queued() const override { return 0; }
   void SetMaxMessage(size_t) override {}
   std::string peer() const override { return "head"; }
-  bool sealed() const override { return true; }
 
  private:
   HeadEnd& head_;

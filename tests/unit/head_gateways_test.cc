@@ -68,9 +68,8 @@ class Gateways : public testing::Test {
     return {
         .job = "7", .step = "0", .node_id = node, .nodes = 4, .host = "n" + std::to_string(node)};
   }
-  GatewayEnd* Add(uint32_t node, bool sealed) {
+  GatewayEnd* Add(uint32_t node) {
     auto end = std::make_unique<GatewayEnd>(welcomes_);
-    end->SetSealed(sealed);
     GatewayEnd* raw = end.get();
     EXPECT_TRUE(head_->AddNode(Who(node), std::move(end)).ok());
     return raw;
@@ -84,22 +83,15 @@ class Gateways : public testing::Test {
 };
 
 TEST_F(Gateways, BringOthers) {
-  GatewayEnd* gateway = Add(0, true);
+  GatewayEnd* gateway = Add(0);
   gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
   gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{1, Who(2)}));
   EXPECT_EQ(welcomes_, 2);
 }
 
-// Somebody on the wires may have said it.
-TEST_F(Gateways, OverAConnectionThatIsNotSealedNobodyComes) {
-  GatewayEnd* plain = Add(0, false);
-  plain->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
-  EXPECT_EQ(welcomes_, 0);
-}
-
 // So that messages do not lie within each other as deep as somebody likes.
 TEST_F(Gateways, NobodyComesThroughTwo) {
-  GatewayEnd* gateway = Add(0, true);
+  GatewayEnd* gateway = Add(0);
   gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
   EXPECT_EQ(welcomes_, 1);
   const std::string open = Encode(tree::ViaOpen{0, Who(2)});
@@ -110,29 +102,29 @@ TEST_F(Gateways, NobodyComesThroughTwo) {
 // The gateway stood still after the node had said who it is, so that the node came by itself; what
 // the gateway says when it goes on is late.
 TEST_F(Gateways, ThatAreLateReplaceNobody) {
-  GatewayEnd* gateway = Add(0, true);
-  const GatewayEnd* itself = Add(1, true);
+  GatewayEnd* gateway = Add(0);
+  const GatewayEnd* itself = Add(1);
   gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
   EXPECT_EQ(welcomes_, 0);
   EXPECT_FALSE(itself->over());
-  EXPECT_EQ(Add(2, true)->index(), 2u);
+  EXPECT_EQ(Add(2)->index(), 2u);
 }
 
 // The same, when the head has heard the gateway first: the node has not heard which one it is.
 TEST_F(Gateways, ThatToldTheHeadAndNotTheNodeMakeNoSecondOne) {
-  GatewayEnd* gateway = Add(0, true);
+  GatewayEnd* gateway = Add(0);
   gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
   EXPECT_EQ(welcomes_, 1);
-  EXPECT_EQ(Add(1, true)->index(), 1u);
+  EXPECT_EQ(Add(1)->index(), 1u);
 }
 
 // Who has spoken had been told: then it is another daemon that comes.
 TEST_F(Gateways, ADaemonThatWasStartedAnewIsAnotherOne) {
-  GatewayEnd* gateway = Add(0, true);
+  GatewayEnd* gateway = Add(0);
   gateway->Hear(Type::kViaOpen, Encode(tree::ViaOpen{0, Who(1)}));
   const auto ask = static_cast<uint8_t>(Type::kAskTime);
   gateway->Hear(Type::kVia, tree::EncodeVia({0, ask, VarintBytes(1)}));
-  EXPECT_EQ(Add(1, true)->index(), 2u);
+  EXPECT_EQ(Add(1)->index(), 2u);
 }
 
 }  // namespace

@@ -3,7 +3,6 @@
 
 #include <deque>
 #include <random>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -41,13 +40,6 @@ class Step final : private Parents::Owner {
   bool connected(uint32_t node) const { return nodes_[node].connected; }
   uint32_t parent(uint32_t node) const { return nodes_[node].parent; }
   size_t size() const { return nodes_.size(); }
-  void SetEarlier(uint32_t node) { earlier_.insert(node); }
-  // The types of what it is told next, in order.
-  std::vector<Type> Next(uint32_t node) const {
-    std::vector<Type> types;
-    for (const auto& [type, payload] : nodes_[node].messages) types.push_back(type);
-    return types;
-  }
 
   void Ask(uint32_t node, uint32_t failed = kHeadIndex) {
     std::string payload;
@@ -134,9 +126,7 @@ class Step final : private Parents::Owner {
     return true;
   }
   void AddNodeNote(uint32_t /*node*/, std::string_view /*text*/) override {}
-  bool IsEarlier(uint32_t node) const override { return earlier_.contains(node); }
 
-  std::set<uint32_t> earlier_;
   std::vector<Node> nodes_;
   Loop loop_;
   tree::QueryFanout queries_{loop_};
@@ -153,15 +143,6 @@ TEST(Parents, NodesGetTheParentsOfTheirPlaces) {
   step.AllTake();
   const std::vector<uint32_t> places = {kHeadIndex, kHeadIndex, 0, 0, 1, 1};
   for (uint32_t i = 0; i < 6; ++i) EXPECT_EQ(step.parent(i), places[i]) << i;
-}
-
-TEST(Parents, AChildIsToldFirstThatItsParentSpeaksTheVersionBefore) {
-  Step step(6);
-  step.SetEarlier(1);
-  step.AllAsk();
-  for (const uint32_t parent : {0, 1}) step.Take(parent);
-  EXPECT_THAT(step.Next(3), testing::ElementsAre(Type::kParent));
-  EXPECT_THAT(step.Next(5), testing::ElementsAre(Type::kEarlier, Type::kParent));
 }
 
 // 3 does not say where its child 8 is to connect; meanwhile 0 leaves, 8 takes its place, and 3 is

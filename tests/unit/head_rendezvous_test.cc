@@ -60,7 +60,7 @@ TEST(HeadRendezvous, NoNodeOfALargeStepMakesRoomForAnother) {
   {
     Loop loop;
     Comers comers;
-    Rendezvous rendezvous(loop, {}, {}, comers, kNodes);
+    Rendezvous rendezvous(loop, {}, tree::kHeadIndex, comers, kNodes);
     auto socket = tree::ListenAt("127.0.0.1", {0, 0});
     ASSERT_TRUE(socket.ok()) << socket.status().message();
     const uint16_t port = tree::PortOf(tree::LocalAddress(socket->get()));

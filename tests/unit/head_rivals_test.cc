@@ -33,18 +33,14 @@ class RivalsTest : public testing::Test {
     EXPECT_TRUE(fd.ok()) << fd.status().message();
     return *std::move(fd);
   }
-  static tree::KnownPlace PlaceOf(uint32_t node, const UniqueFd& fd) {
-    return {{node, kLoopback, tree::PortOf(tree::LocalAddress(fd.get()))}};
+  static tree::Place PlaceOf(uint32_t node, const UniqueFd& fd) {
+    return {node, kLoopback, tree::PortOf(tree::LocalAddress(fd.get()))};
   }
   // That node's acting head.
-  void Act(UniqueFd fd, const StepKey& key, uint32_t node = 3,
-           uint32_t speaks = tree::kProtocolVersion) {
+  void Act(UniqueFd fd, const StepKey& key, uint32_t node = 3) {
     acceptor_ = std::make_unique<tree::Acceptor>(
         loop_, key,
-        tree::Channel{.purpose = tree::Channel::Purpose::kControl,
-                      .acceptor = node,
-                      .address = "",
-                      .most = speaks},
+        tree::Channel{.purpose = tree::Channel::Purpose::kControl, .acceptor = node, .address = ""},
         [this](const tree::Registration&, std::unique_ptr<tree::Link>) { ++nodes_; });
     auto listener =
         tree::Listener::Adopt(loop_, std::move(fd), [this](std::unique_ptr<tree::SocketLink> link) {
@@ -98,12 +94,12 @@ TEST_F(RivalsTest, ANodeThatStandsByIsNoneUntilItActs) {
 
 TEST_F(RivalsTest, AHostThatRefusesIsAskedAgain) {
   UniqueFd fd = Stand();
-  const tree::KnownPlace known = PlaceOf(3, fd);
+  const tree::Place place = PlaceOf(3, fd);
   fd.Reset();
-  rivals_.Watch(known);
+  rivals_.Watch(place);
   Settle();
   EXPECT_THAT(found_, IsEmpty());
-  Result<UniqueFd> again = tree::ListenAt(kLoopback, {known.place.port, known.place.port});
+  Result<UniqueFd> again = tree::ListenAt(kLoopback, {place.port, place.port});
   ASSERT_TRUE(again.ok()) << again.status().message();
   Act(*std::move(again), key_);
   Run();
@@ -117,27 +113,6 @@ TEST_F(RivalsTest, WhoeverHasNotTheKeyIsNone) {
   Act(std::move(fd), KeyOf('x'));
   Run();
   EXPECT_THAT(found_, IsEmpty());
-}
-
-// A proof of version 6 names nobody: somebody on the wires may have it from a daemon of that
-// version.
-TEST_F(RivalsTest, WhoSpeaksLessThanIsKnownIsNone) {
-  UniqueFd fd = Stand();
-  tree::KnownPlace known = PlaceOf(3, fd);
-  known.least = tree::kSealingVersion;
-  rivals_.Watch(known);
-  stop_at_ = 2;  // it has come again
-  Act(std::move(fd), key_, 3, tree::kEarlierVersion);
-  Run();
-  EXPECT_THAT(found_, IsEmpty());
-}
-
-TEST_F(RivalsTest, AnActingHeadOfTheReleaseBeforeIsOne) {
-  UniqueFd fd = Stand();
-  rivals_.Watch(PlaceOf(3, fd));
-  Act(std::move(fd), key_, 3, tree::kEarlierVersion);
-  Run();
-  EXPECT_THAT(found_, ElementsAre(3));
 }
 
 TEST_F(RivalsTest, ANodeThatIsBackIsForgotten) {
@@ -155,16 +130,15 @@ TEST_F(RivalsTest, ANodeThatIsBackIsForgotten) {
 
 // Of an acting head's launch message.
 TEST(Places, AreReadBackAndWhatIsNoneIsLeftOut) {
-  const std::string text = tree::ToText({{{0, "10.0.0.2", 40000}, 6}, {{7, "fe80::1", 1}, 7}});
+  const std::string text = tree::ToText({{0, "10.0.0.2", 40000}, {7, "fe80::1", 1}});
   EXPECT_EQ(tree::ToText(tree::PlacesOf(text)), text);
   EXPECT_EQ(tree::PlacesOf(text).size(), 2u);
   EXPECT_THAT(tree::PlacesOf(""), IsEmpty());
-  EXPECT_EQ(
-      tree::ToText(tree::PlacesOf(
-          "x y z 6,1 h 2 6,-1 h 2 6,1 h 70000 6,1 h 0 6,1  2 6,1 h 2,1 h 2 x,1 h 2 6 7,,2 i 3 7")),
-      "1 h 2 6,2 i 3 7");
+  EXPECT_EQ(tree::ToText(
+                tree::PlacesOf("x y z,1 h 2,-1 h 2,1 h 70000,1 h 0,1  2,1 h,1 h x,1 h 2 6,,2 i 3")),
+            "1 h 2,2 i 3");
   std::string many;
-  for (int i = 0; i < 100; ++i) many += "1 h 2 6,";
+  for (int i = 0; i < 100; ++i) many += "1 h 2,";
   EXPECT_EQ(tree::PlacesOf(many).size(), tree::kMaxSuccessors);
 }
 

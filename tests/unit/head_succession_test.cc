@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -63,12 +62,10 @@ class Successions : public testing::Test {
     sent_.push_back({node, type, std::string(payload)});
     return true;
   };
-  std::set<uint32_t> earlier_;
-  Succession::IsEarlier is_earlier_ = [this](uint32_t node) { return earlier_.contains(node); };
 };
 
 TEST_F(Successions, BeginWhenTheStepHasRunForAWhile) {
-  Succession succession(loop_, 20 * kMillisecond, send_, is_earlier_);
+  Succession succession(loop_, 20 * kMillisecond, send_);
   for (uint32_t node = 0; node < 5; ++node) succession.Add(node);
   EXPECT_THAT(sent_, IsEmpty());
   Run(25 * kMillisecond);
@@ -76,7 +73,7 @@ TEST_F(Successions, BeginWhenTheStepHasRunForAWhile) {
 }
 
 TEST_F(Successions, AreToldToAllAndToThoseThatComeLater) {
-  Succession succession(loop_, 0, send_, is_earlier_);
+  Succession succession(loop_, 0, send_);
   for (uint32_t node = 0; node < 5; ++node) succession.Add(node);
   Run(kMillisecond);
   for (const uint32_t node : {1, 0, 2}) Stand(succession, node);
@@ -87,27 +84,8 @@ TEST_F(Successions, AreToldToAllAndToThoseThatComeLater) {
   EXPECT_THAT(Told(5), ElementsAre(0, 1, 2));
 }
 
-TEST_F(Successions, WhichOfThemSpeakTheVersionBeforeIsToldFirst) {
-  earlier_ = {1, 4};
-  Succession succession(loop_, 0, send_, is_earlier_);
-  for (uint32_t node = 0; node < 5; ++node) succession.Add(node);
-  Run(kMillisecond);
-  for (const uint32_t node : {0, 1, 2}) Stand(succession, node);
-  Run(2 * Succession::kDelay);
-  succession.Add(5);
-  std::vector<std::pair<Type, std::string>> to_5;
-  for (const auto& sent : sent_) {
-    if (sent.node == 5) to_5.emplace_back(sent.type, sent.payload);
-  }
-  ASSERT_EQ(to_5.size(), 2u);
-  EXPECT_EQ(to_5[0].first, Type::kEarlier);
-  EXPECT_EQ(to_5[0].second, "\1") << "4 does not stand by";
-  EXPECT_EQ(to_5[1].first, Type::kSuccessors);
-  EXPECT_THAT(Sent(Type::kEarlier), ElementsAre(0, 1, 2, 3, 4, 5));
-}
-
 TEST_F(Successions, OneThatGoesIsReplaced) {
-  Succession succession(loop_, 0, send_, is_earlier_);
+  Succession succession(loop_, 0, send_);
   for (uint32_t node = 0; node < 5; ++node) succession.Add(node);
   Run(kMillisecond);
   for (const uint32_t node : {0, 1, 2}) Stand(succession, node);
@@ -124,7 +102,7 @@ TEST_F(Successions, OneThatGoesIsReplaced) {
 
 // No port of the range is free there.
 TEST_F(Successions, OnesThatCannotArePassedOver) {
-  Succession succession(loop_, 0, send_, is_earlier_);
+  Succession succession(loop_, 0, send_);
   for (uint32_t node = 0; node < 20; ++node) succession.Add(node);
   Run(kMillisecond);
   const std::string cannot = Encode(tree::StandingBy{"10.0.0.1", 0});
@@ -136,7 +114,7 @@ TEST_F(Successions, OnesThatCannotArePassedOver) {
 }
 
 TEST_F(Successions, NotEverybodyIsAskedWhereNobodyCan) {
-  Succession succession(loop_, 0, send_, is_earlier_);
+  Succession succession(loop_, 0, send_);
   for (uint32_t node = 0; node < 20; ++node) succession.Add(node);
   Run(kMillisecond);
   for (uint32_t node = 0; node < 20; ++node) {
@@ -146,7 +124,7 @@ TEST_F(Successions, NotEverybodyIsAskedWhereNobodyCan) {
 }
 
 TEST_F(Successions, NobodyIsBelievedWhoWasNotAsked) {
-  Succession succession(loop_, 0, send_, is_earlier_);
+  Succession succession(loop_, 0, send_);
   for (uint32_t node = 0; node < 5; ++node) succession.Add(node);
   Run(kMillisecond);
   Stand(succession, 4);
@@ -334,7 +312,7 @@ TEST(HeadStates, OfAnotherReleaseIsSaidToBeThat) {
 // It may have gone on as acting head, and comes back otherwise.
 TEST_F(Successions, AnAwayNodeThatStoodByIsNamed) {
   std::vector<std::pair<uint32_t, bool>> standing;
-  Succession succession(loop_, 0, send_, is_earlier_, [&](const tree::Place& place, bool away) {
+  Succession succession(loop_, 0, send_, [&](const tree::Place& place, bool away) {
     standing.emplace_back(place.index, away);
   });
   for (uint32_t node = 0; node < 4; ++node) succession.Add(node);
@@ -352,7 +330,7 @@ TEST_F(Successions, AnAwayNodeThatStoodByIsNamed) {
 }
 
 TEST_F(Successions, WhoActsComesFirstWhereNodesLook) {
-  Succession succession(loop_, 0, send_, is_earlier_);
+  Succession succession(loop_, 0, send_);
   for (uint32_t node = 0; node < 4; ++node) succession.Add(node);
   Run(kMillisecond);
   for (const uint32_t node : {0, 1, 2}) Stand(succession, node);

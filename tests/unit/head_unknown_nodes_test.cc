@@ -148,15 +148,6 @@ class UnknownNodes : public testing::Test {
   tree::Uplink uplink_;
 };
 
-TEST_F(UnknownNodes, WhoHasSealedIsTakenInNoEarlierVersion) {
-  const tree::Registration who{.job = "7", .step = "0", .nodes = 2, .host = "n1", .index = 0};
-  auto plain = std::make_unique<HeadEnd>();
-  plain->SetSealed(false);
-  EXPECT_FALSE(head_->AddNode(who, std::move(plain)).ok());
-  EXPECT_TRUE(open_) << "the connection that there is stays";
-  EXPECT_TRUE(head_->AddNode(who, std::make_unique<HeadEnd>()).ok());
-}
-
 // The connection may be an honest parent's, which has merged what one of its children says.
 TEST_F(UnknownNodes, OfAFrameAreLeftOut) {
   EXPECT_LT(Cost([this] { Send(tree::Stream::kChildren, Nodes(0, NodeSet::kMaxNodes)); }), kMuch);

@@ -7,6 +7,7 @@
 
 #include "daemon/link/send.h"
 #include "daemon/link/trust/handshake.h"
+#include "daemon/link/trust/protocol.h"
 #include "daemon/tree/children/child_links.h"
 #include "daemon/tree/query_fanout.h"
 #include "tests/unit/links_carriers.h"
@@ -45,7 +46,7 @@ struct Child {
     ASSERT_TRUE(step.ok()) << step.status().message();
     Send(*link, step->answer->type, step->answer->payload);
     proven = true;
-    link = SealWith(std::move(step->seals), std::move(link));
+    link = SealWith(*std::move(step->seals), std::move(link));
     Listen();
   }
 

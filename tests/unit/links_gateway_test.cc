@@ -40,7 +40,6 @@ StepKey GatewayKey(unsigned char fill = 1) {
 LaunchMessage LaunchOf(uint32_t node, uint32_t nodes) {
   LaunchMessage launch;
   launch.node_id = node;
-  launch.protocol = tree::kSealingVersion;
   launch.job.expected_nodes = nodes;
   launch.hosts = "n[0-" + std::to_string(nodes - 1) + "]";
   launch.host = "n" + std::to_string(node);
@@ -89,9 +88,6 @@ TEST(GatewayPlans, WhoCannotKnowComesToTheHead) {
   launch.hosts = "n[1,0,2-4]";
   EXPECT_TRUE(direct(launch));
   launch = LaunchOf(4, 5);
-  launch.protocol = 0;  // perhaps a head of the release before
-  EXPECT_TRUE(direct(launch));
-  launch.protocol = tree::kSealingVersion;
   launch.job.het_job = "77";
   EXPECT_TRUE(direct(launch));
 }

@@ -39,14 +39,11 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
   }
 
   void Listen(int drop) {
-    auto opened = tree::Listener::Open(
-        loop_, "127.0.0.1", {0, 0}, [this, drop](std::unique_ptr<tree::SocketLink> link) {
-          if (++came_ > drop) {
-            tree::Acceptor& to = earlier_ ? earlier_acceptor_ : acceptor_;
-            return to.Take(std::move(link));
-          }
-          tree::DestroyLater(loop_, std::move(link));
-        });
+    auto opened = tree::Listener::Open(loop_, "127.0.0.1", {0, 0},
+                                       [this, drop](std::unique_ptr<tree::SocketLink> link) {
+                                         if (++came_ > drop) return acceptor_.Take(std::move(link));
+                                         tree::DestroyLater(loop_, std::move(link));
+                                       });
     ASSERT_TRUE(opened.ok()) << opened.status().message();
     listener_ = *std::move(opened);
   }
@@ -54,9 +51,7 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
     Send(*link, Type::kWelcome, Encode(tree::Welcome{.index = 7}));
     links_.push_back(std::move(link));
   }
-  HeadLink Node(const StepKey& key, uint32_t head_speaks = 0) {
-    return {loop_, key, *this, head_speaks};
-  }
+  HeadLink Node(const StepKey& key) { return {loop_, key, *this}; }
   void RunUntilKnown() {
     EXPECT_TRUE(tree::RunUntil(loop_, [this] { return index_.has_value() || ended_.has_value(); }));
   }
@@ -73,13 +68,6 @@ class HeadLinks : public testing::Test, private HeadLink::Owner {
                            [this](const tree::Registration&, std::unique_ptr<tree::Link> link) {
                              Welcome(std::move(link));
                            }};
-  // A daemon of the release before, which proves the key in anybody's place.
-  bool earlier_ = false;
-  tree::Acceptor earlier_acceptor_{
-      loop_, KeyOf(1), tree::Channel{.address = "", .most = tree::kEarlierVersion},
-      [this](const tree::Registration&, std::unique_ptr<tree::Link> link) {
-        Welcome(std::move(link));
-      }};
   std::unique_ptr<tree::Listener> listener_;
 };
 
@@ -90,65 +78,6 @@ TEST_F(HeadLinks, AFirstConnectionThatFailsIsMadeAgain) {
   RunUntilKnown();
   EXPECT_EQ(index_, 7u);
   EXPECT_EQ(came_, 3);
-}
-
-TEST_F(HeadLinks, AHeadOfWhichTheLauncherSaysThatItSealsIsTakenInNoEarlierVersion) {
-  earlier_ = true;
-  Listen(0);
-  HeadLink node = Node(KeyOf(1), tree::kSealingVersion);
-  node.Connect("127.0.0.1", listener_->port());
-  RunUntilKnown();
-  EXPECT_FALSE(index_.has_value());
-  ASSERT_TRUE(ended_.has_value());
-  EXPECT_NE(ended_->find("somebody between us"), std::string::npos) << *ended_;
-  EXPECT_GT(came_, 1) << "it is tried again";
-}
-
-TEST_F(HeadLinks, AHeadThatHasSealedIsTakenInNoEarlierVersion) {
-  Listen(0);
-  HeadLink node = Node(KeyOf(1));
-  node.Connect("127.0.0.1", listener_->port());
-  RunUntilKnown();
-  ASSERT_TRUE(index_.has_value());
-  earlier_ = true;
-  links_.clear();
-  ASSERT_TRUE(tree::RunUntil(loop_, [this] { return came_ == 3; }));
-  EXPECT_TRUE(links_.empty());
-  earlier_ = false;
-  EXPECT_TRUE(tree::RunUntil(loop_, [this] { return !links_.empty(); }));
-}
-
-TEST_F(HeadLinks, WhatTheHeadSaysOfOthersVersionsIsBelievedOverASealedLink) {
-  std::string node_3;
-  ByteWriter(node_3).Varint(3);
-  for (const bool sealed : {true, false}) {
-    earlier_ = !sealed;
-    index_.reset();
-    Listen(0);
-    HeadLink node = Node(KeyOf(1));
-    EXPECT_EQ(node.LeastOf(4), tree::kEarlierVersion) << "nobody has named it";
-    node.Connect("127.0.0.1", listener_->port());
-    RunUntilKnown();
-    node.OnEarlier(node_3);
-    EXPECT_EQ(node.LeastOf(3), tree::kEarlierVersion);
-    EXPECT_EQ(node.LeastOf(4), sealed ? tree::kSealingVersion : tree::kEarlierVersion);
-    links_.clear();
-  }
-}
-
-// It would close the connection.
-TEST_F(HeadLinks, AHeadOfTheReleaseBeforeIsToldNothingThatItDoesNotKnow) {
-  for (const bool earlier : {false, true}) {
-    earlier_ = earlier;
-    index_.reset();
-    Listen(0);
-    HeadLink node = Node(KeyOf(1));
-    node.Connect("127.0.0.1", listener_->port());
-    RunUntilKnown();
-    EXPECT_EQ(node.Send(Type::kAskTime, ""), !earlier);
-    EXPECT_TRUE(node.Send(Type::kAsk, ""));
-    links_.clear();
-  }
 }
 
 // Whoever answers there has proved nothing yet.
@@ -181,7 +110,7 @@ TEST_F(HeadLinks, AFirstHandshakeThatWasChangedIsMadeAgain) {
   auto opened =
       tree::Listener::Open(loop_, "127.0.0.1", {0, 0}, [&](std::unique_ptr<tree::SocketLink> link) {
         if (++changed > 3) return acceptor_.Take(std::move(link));
-        Send(*link, Type::kOffer, changed == 2 ? "nonsense" : Encode(tree::Offer{.version = 7}));
+        Send(*link, Type::kOffer, changed == 2 ? "nonsense" : Encode(tree::Offer{.version = 1}));
         links_.push_back(std::move(link));
       });
   ASSERT_TRUE(opened.ok()) << opened.status().message();
@@ -281,7 +210,7 @@ TEST_F(HeadLinks, AnActingHeadIsToldWhereAllStoodByThatComeBeforeItsNode) {
   RunUntilKnown();
   const auto before = [&] {
     Ports ports;
-    for (const auto& [place, least] : node.PlacesBefore())
+    for (const tree::Place& place : node.PlacesBefore())
       ports.emplace_back(place.index, place.port);
     return ports;
   };

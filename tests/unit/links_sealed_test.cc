@@ -10,6 +10,7 @@
 #include "daemon/link/send.h"
 #include "daemon/link/trust/acceptor.h"
 #include "daemon/link/trust/handshake.h"
+#include "daemon/link/trust/protocol.h"
 #include "tests/unit/links_carriers.h"
 
 namespace sonde::tree {
@@ -196,7 +197,7 @@ TEST(SealedHandshake, WhatComesRightBehindTheProofIsNotLost) {
                       ASSERT_TRUE(step.ok()) << step.status().message();
                       link->ExpectMore();
                       Send(*link, step->answer->type, step->answer->payload);
-                      link = SealWith(std::move(step->seals), std::move(link));
+                      link = SealWith(*std::move(step->seals), std::move(link));
                       for (const size_t size : {0u, 10u, 5000u, 100'000u}) {
                         sent.push_back({21, std::string(size, 'x')});
                         ASSERT_TRUE(link->Send(21, sent.back().payload).ok());

@@ -8,6 +8,7 @@
 
 #include "daemon/link/trust/auth.h"
 #include "daemon/link/trust/handshake.h"
+#include "daemon/link/trust/protocol.h"
 
 namespace sonde::tree {
 namespace {
@@ -29,8 +30,7 @@ Registration Node3() {
 const Channel kParent{Purpose::kChild, 5, "tcp:127.0.0.1:60000"};
 
 constexpr auto kHello = static_cast<uint8_t>(Type::kHello);
-constexpr auto kChallenge = static_cast<uint8_t>(Type::kChallenge);
-constexpr auto kProof = static_cast<uint8_t>(Type::kProof);
+constexpr auto kOffer = static_cast<uint8_t>(Type::kOffer);
 
 struct Said {
   uint8_t type;
@@ -98,32 +98,6 @@ TEST(Handshake, BothSidesProveTheKeyAndSealFromThenOn) {
   EXPECT_FALSE(Reaches(meeting.connecting_seals->send, meeting.connecting_seals->receive));
 }
 
-Channel WithLeast(Channel channel, uint32_t least) {
-  channel.least = least;
-  return channel;
-}
-
-Channel WithMost(Channel channel, uint32_t most) {
-  channel.most = most;
-  return channel;
-}
-
-// It proves the key for whoever asks, in the place of anybody.
-TEST(Handshake, OfAPeerThatIsKnownToSealNoEarlierVersionIsTaken) {
-  const Channel earlier = WithMost(kParent, kEarlierVersion);
-  const Meeting meeting(WithLeast(kParent, kSealingVersion), earlier);
-  EXPECT_EQ(meeting.code, Code::kIo) << "the next connection may be in nobody's hands";
-  EXPECT_THAT(meeting.why, HasSubstr("somebody between us"));
-  EXPECT_FALSE(meeting.accepting.proven());
-}
-
-TEST(Handshake, WhoeverOffersNoLaterVersionIsSpokenToInTheEarlierOne) {
-  const Meeting meeting(kParent, WithMost(kParent, kEarlierVersion));
-  EXPECT_EQ(meeting.why, "");
-  EXPECT_TRUE(meeting.accepting.proven());
-  EXPECT_FALSE(meeting.connecting_seals || meeting.accepting_seals);
-}
-
 TEST(Handshake, NobodyOnTheWaySeesWhoConnects) {
   std::string all;
   const Meeting meeting(kParent, kParent, [&](int, const Said& said) { all += said.payload; });
@@ -147,7 +121,7 @@ TEST(Handshake, AWrongKeyIsRefusedByEitherSide) {
 
   // A stranger has nothing that it can seal with, whatever it is told.
   AcceptingHandshake head(KeyOf(1), kParent);
-  ASSERT_TRUE(head.OnMessage(kHello, Encode(Hello{6, MakeMarkedNonce(7)})).ok());
+  ASSERT_TRUE(head.OnMessage(kHello, Encode(Hello{1, MakeNonce()})).ok());
   const Entry guess{1, std::string(100, 'x')};
   EXPECT_EQ(head.OnMessage(static_cast<uint8_t>(Type::kEntry), Encode(guess)).status().code(),
             Code::kPermission);
@@ -206,109 +180,45 @@ TEST(Handshake, NoChangedBitGetsThrough) {
   EXPECT_GT(changed, 1000u);
 }
 
-// --- Version 6 ---
-
-// A daemon of the release before, on the accepting side.
-std::string EarlierChallenge(const std::string& hello_bytes) {
-  Hello hello;
-  EXPECT_TRUE(Decode(hello_bytes, hello).ok());
-  const std::string nonce = MakeNonce();
-  return Encode(Challenge{nonce, Prove(KeyOf(1), "accept", hello.nonce, nonce, "")});
-}
-
-TEST(Handshake, WithTheReleaseBeforeItIsAsBefore) {
-  const ConnectingHandshake node(KeyOf(1), kParent, Node3());
-  const auto step = node.OnMessage(kChallenge, EarlierChallenge(node.Hello()));
-  ASSERT_TRUE(step.ok()) << step.status().message();
-  EXPECT_EQ(step->answer->type, Type::kProof);
-  EXPECT_FALSE(step->seals);
-
-  AcceptingHandshake head(KeyOf(1), kParent);
-  const std::string nonce = MakeNonce();
-  const auto answered = head.OnMessage(kHello, Encode(Hello{6, nonce}));
-  ASSERT_TRUE(answered.ok());
-  ASSERT_EQ(answered->answer->type, Type::kChallenge);
-  Challenge challenge;
-  ASSERT_TRUE(Decode(answered->answer->payload, challenge).ok());
-  EXPECT_EQ(challenge.proof, Prove(KeyOf(1), "accept", nonce, challenge.nonce, ""));
-  const std::string registration = Encode(Node3());
-  const std::string proof = Prove(KeyOf(1), "connect", challenge.nonce, nonce, registration);
-  // Without the key it can only guess, or send the head's own proof back.
-  AcceptingHandshake other = head;
-  EXPECT_EQ(other.OnMessage(kProof, Encode(Proof{challenge.proof, registration})).status().code(),
-            Code::kPermission);
-  const auto proven = head.OnMessage(kProof, Encode(Proof{proof, registration}));
-  ASSERT_TRUE(proven.ok());
-  EXPECT_TRUE(head.proven());
-  EXPECT_FALSE(proven->seals);
-  EXPECT_EQ(head.registration().host, "host-of-node-3");
-}
-
-// Somebody between two daemons of today tells the accepting side that the other is of the release
-// before: by another mark, or by a nonce of his own.
-TEST(Handshake, NobodyMakesTwoOfUsSpeakAnEarlierVersion) {
-  for (const std::string& nonce : {MakeMarkedNonce(6), MakeNonce()}) {
-    const Meeting meeting(kParent, kParent, [&](int number, Said& said) {
-      if (number == 0) said.payload = Encode(Hello{6, nonce});
-    });
-    EXPECT_EQ(meeting.code, Code::kIo);
-    EXPECT_THAT(meeting.why, HasSubstr("somebody between us"));
-    EXPECT_FALSE(meeting.accepting.proven());
-  }
-}
-
-// He takes the mark out of the answer as well: its proof is of what was said.
-TEST(Handshake, AChangedChallengeIsRefused) {
-  const Meeting meeting(kParent, kParent, [](int number, Said& said) {
-    if (number == 0) said.payload = Encode(Hello{6, MakeMarkedNonce(6)});
-    Challenge challenge;
-    if (number != 1 || !Decode(said.payload, challenge).ok()) return;
-    challenge.nonce.back() = 6;
-    said.payload = Encode(challenge);
-  });
-  EXPECT_EQ(meeting.code, Code::kPermission);
-  EXPECT_FALSE(meeting.accepting.proven());
-}
-
-TEST(Handshake, AMarkedChallengeIsRefused) {
-  const ConnectingHandshake node(KeyOf(1), kParent, Node3());
-  Hello hello;
-  ASSERT_TRUE(Decode(node.Hello(), hello).ok());
-  const std::string nonce = MakeMarkedNonce(7);
-  const Challenge challenge{nonce, Prove(KeyOf(1), "accept", hello.nonce, nonce, "")};
-  const auto step = node.OnMessage(kChallenge, Encode(challenge));
-  EXPECT_EQ(step.status().code(), Code::kIo);
-  EXPECT_THAT(std::string(step.status().message()), HasSubstr("somebody between us"));
-}
-
 TEST(Handshake, NothingElseIsTakenBeforeTheProof) {
-  for (const Type type : {Type::kFrame, Type::kSealed, Type::kProof, Type::kEntry, Type::kOffer}) {
+  for (const Type type : {Type::kFrame, Type::kSealed, Type::kEntry, Type::kOffer}) {
     AcceptingHandshake head(KeyOf(1), {});
     EXPECT_EQ(head.OnMessage(static_cast<uint8_t>(type), "x").status().code(), Code::kCorrupt);
   }
 }
 
-TEST(Handshake, AnEarlierVersionIsNamed) {
+// As a peer that knows the key would answer, of another release or garbled.
+TEST(Handshake, AVersionThatNobodySpeaksIsRefusedByName) {
   AcceptingHandshake head(KeyOf(1), {});
-  const auto answer = head.OnMessage(kHello, Encode(Hello{kEarlierVersion - 1, MakeNonce()}));
-  ASSERT_FALSE(answer.ok());
-  EXPECT_THAT(std::string(answer.status().message()), HasSubstr("install releases"));
+  const auto answer = head.OnMessage(kHello, Encode(Hello{0, MakeNonce()}));
+  EXPECT_EQ(answer.status().code(), Code::kUnsupported);
+  EXPECT_THAT(std::string(answer.status().message()),
+              HasSubstr("speaks protocol 0, we speak 1; install releases"));
+
+  const ConnectingHandshake node(KeyOf(1), kParent, Node3());
+  Handshaken said{ProtocolVersion(), "", {}, kParent.address};
+  Hello hello;
+  ASSERT_TRUE(Decode(node.Hello(), hello).ok());
+  said.connecting_nonce = hello.nonce;
+  for (const uint32_t version : {0u, 2u, UINT32_MAX}) {
+    said.offer = {version, MakeNonce(), kParent.acceptor, 2, "\x01", ""};
+    said.offer.proof = ProveOffer(KeyOf(1), said);
+    const auto refused = node.OnMessage(kOffer, Encode(said.offer));
+    EXPECT_EQ(refused.status().code(), Code::kUnsupported);
+    EXPECT_THAT(std::string(refused.status().message()),
+                HasSubstr("speaks protocol " + std::to_string(version) + ", we speak 1;"));
+  }
 }
 
-TEST(Handshake, APeerOfALaterVersionSpeaksOurs) {
-  AcceptingHandshake head(KeyOf(1), {});
-  const auto answer = head.OnMessage(kHello, Encode(Hello{kEarlierVersion, MakeMarkedNonce(8)}));
-  ASSERT_TRUE(answer.ok());
-  Offer offer;
-  ASSERT_TRUE(Decode(answer->answer->payload, offer).ok());
-  EXPECT_EQ(offer.version, kProtocolVersion);
-}
-
-TEST(Nonce, SaysWhichVersionItsMakerSpeaks) {
-  EXPECT_EQ(MarkedVersion(MakeMarkedNonce(7)), 7u);
-  EXPECT_EQ(MarkedVersion(MakeNonce()), 0u);
-  EXPECT_EQ(MarkedVersion("sonde v\7"), 0u) << "not of a nonce's length";
-  EXPECT_NE(MakeMarkedNonce(7), MakeMarkedNonce(7));
+TEST(Handshake, WithAPeerOfALaterVersionOursIsSpoken) {
+  for (const uint32_t theirs : {2u, UINT32_MAX}) {
+    AcceptingHandshake head(KeyOf(1), {});
+    const auto answer = head.OnMessage(kHello, Encode(Hello{theirs, MakeNonce()}));
+    ASSERT_TRUE(answer.ok());
+    Offer offer;
+    ASSERT_TRUE(Decode(answer->answer->payload, offer).ok());
+    EXPECT_EQ(offer.version, 1u);
+  }
 }
 
 // --- As another implementation gives it: Python's hmac ---

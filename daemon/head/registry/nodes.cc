@@ -72,17 +72,13 @@ void Nodes::ChooseSuccessors() {
       [this](uint32_t node, Type type, std::string_view payload) {
         return SendTo(node, type, payload);
       },
-      [this](uint32_t node) { return IsEarlier(node); },
       [this](const tree::Place& place, bool away) { owner_.OnStanding(place, away); });
 }
 
 // --- They come ---
 
-Status Nodes::Check(const tree::Registration& who, bool sealed) const {
+Status Nodes::Check(const tree::Registration& who) const {
   if (who.index != tree::kHeadIndex) {
-    if (!sealed && who.index < nodes_.size() && nodes_[who.index].sealed.value_or(false)) {
-      return {Code::kPermission, fmt::format("node {} speaks a later version", who.index)};
-    }
     const auto known = registrations_.IndexOf(who);
     if (known == who.index) return {};
     // The head before did not tell of this node, or only of the daemon that it replaced.
@@ -134,7 +130,6 @@ uint32_t Nodes::Add(const tree::Registration& proven, std::unique_ptr<tree::Link
   const uint32_t index = back ? who.index : NewNode(who);
   if (back) ComesBack(who);
   nodes_[index].knows |= knows;
-  nodes_[index].sealed = control->sealed();
   LimitNumbers();
   rows_.coverage().OnRegistered(index, clock_.Now());
   control->SetHandler(
@@ -273,9 +268,7 @@ void Nodes::OnMessage(uint32_t index, uint8_t type, std::string_view payload) {
   owner_.CheckNodesDone();
 }
 
-bool Nodes::MayBeGateway(const tree::Link& control) const {
-  return !acting_ && control.sealed() && control.direct();
-}
+bool Nodes::MayBeGateway(const tree::Link& control) const { return !acting_ && control.direct(); }
 
 // Who has not been told that it may be a gateway is none.
 void Nodes::OnVia(uint32_t index, Type type, std::string_view payload) {

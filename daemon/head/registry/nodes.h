@@ -85,8 +85,8 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   }
   bool has_successors() const { return succession_ != nullptr; }
 
-  // Whether Add would take it. `sealed`: nobody on its way can have changed what it says.
-  Status Check(const tree::Registration& who, bool sealed) const;
+  // Whether Add would take it.
+  Status Check(const tree::Registration& who) const;
   // It comes for the first time and through a gateway, and is connected already: the gateway was so
   // slow that the node went past it. Or its daemon was started anew, and comes again in a moment.
   bool HasCome(const tree::Registration& who, const tree::Link& control) const;
@@ -102,8 +102,8 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   // Those that are away have had their time to come.
   void LoseAway();
 
-  // Others may come through this node: it has proved the key over a connection of its own, which
-  // nobody can change. To an acting head all come by themselves.
+  // Others may come through this node: it has proved the key over a connection of its own. To an
+  // acting head all come by themselves.
   bool MayBeGateway(const tree::Link& control) const;
 
   // A message over a node's control connection; false if there is none.
@@ -121,10 +121,6 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
   bool all_gone() const { return gone_ == nodes_.size(); }
   // Some are connected and have not said goodbye.
   bool some_stay() const { return stay_ > 0; }
-  // The least version of the protocol that a node which has come speaks.
-  uint32_t LeastOf(uint32_t node) const {
-    return IsEarlier(node) ? tree::kEarlierVersion : tree::kSealingVersion;
-  }
   // Connections that come through no gateway.
   size_t direct() const { return direct_; }
   uint32_t parent(uint32_t node) const { return parents_.Of(node); }
@@ -140,13 +136,11 @@ class Nodes final : private Parents::Owner, private Absences::Owner {
     std::unique_ptr<tree::Link> control;  // nullptr: none now
     bool gone = false;                    // said goodbye, was lost or replaced
     std::shared_ptr<tree::ViaLinks> via;  // of the nodes that come through it; nullptr: none do
-    std::optional<bool> sealed;           // how it has come; nothing: it has not, to this head
     bool knows = false;                   // has shown that it knows its index
     bool Stays() const { return control != nullptr && !gone; }
   };
 
   void AddNodeNote(uint32_t node, std::string_view text) override;
-  bool IsEarlier(uint32_t node) const override { return !nodes_[node].sealed.value_or(true); }
   void OnOverdue(const std::vector<Absences::Overdue>& nodes) override;
 
   bool IsUnknown(uint32_t index) const;

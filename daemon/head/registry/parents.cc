@@ -141,9 +141,6 @@ void Parents::OnListening(uint32_t index, std::string_view payload) {
 }
 
 void Parents::Tell(uint32_t child, uint32_t parent, const std::string& address) {
-  if (parent != kHeadIndex && owner_.IsEarlier(parent)) {
-    owner_.SendTo(child, Type::kEarlier, VarintBytes(parent));
-  }
   if (owner_.SendTo(child, Type::kParent, Encode(tree::ParentAddress{parent, address}))) {
     Node& node = nodes_[child];
     node.parent = parent;

@@ -31,8 +31,6 @@ class Parents {
    public:
     // A message over a node's control connection; false if there is none.
     virtual bool SendTo(uint32_t node, tree::Type type, std::string_view payload) = 0;
-    // It speaks version 6 of the protocol.
-    virtual bool IsEarlier(uint32_t node) const = 0;
     // What a reader of the profile must know of a node.
     virtual void AddNodeNote(uint32_t node, std::string_view text) = 0;
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "daemon/link/send.h"
+#include "daemon/message/places.h"
 
 namespace sonde::head {
 
@@ -14,8 +15,8 @@ Rivals::~Rivals() {
   for (auto& [node, probe] : probes_) Close(probe);
 }
 
-void Rivals::Watch(const tree::KnownPlace& known) {
-  const uint32_t node = known.place.index;
+void Rivals::Watch(const tree::Place& place) {
+  const uint32_t node = place.index;
   Forget(node);
   if (probes_.size() >= kMost) {
     const auto oldest = std::min_element(
@@ -24,13 +25,13 @@ void Rivals::Watch(const tree::KnownPlace& known) {
     Forget(oldest->first);
   }
   Probe& probe = probes_[node];
-  probe.known = known;
+  probe.place = place;
   probe.since = ++watched_;
   Try(probe);
 }
 
 void Rivals::WatchAll(std::string_view places) {
-  for (const tree::KnownPlace& known : tree::PlacesOf(places)) Watch(known);
+  for (const tree::Place& place : tree::PlacesOf(places)) Watch(place);
 }
 
 void Rivals::Forget(uint32_t node) {
@@ -55,7 +56,7 @@ void Rivals::TryLater(Probe& probe) {
 }
 
 void Rivals::Try(Probe& probe) {
-  const tree::Place& place = probe.known.place;
+  const tree::Place& place = probe.place;
   const uint32_t node = place.index;
   Result<std::unique_ptr<tree::SocketLink>> link =
       tree::SocketLink::Connect(loop_, place.host, place.port);
@@ -68,10 +69,7 @@ void Rivals::Try(Probe& probe) {
   // What a registration would say is never sent.
   probe.handshake = std::make_unique<tree::ConnectingHandshake>(
       key_,
-      tree::Channel{.purpose = tree::Channel::Purpose::kControl,
-                    .acceptor = node,
-                    .address = "",
-                    .least = probe.known.least},
+      tree::Channel{.purpose = tree::Channel::Purpose::kControl, .acceptor = node, .address = ""},
       tree::Registration());
   tree::Send(*probe.link, Type::kHello, probe.handshake->Hello());
   probe.timer = loop_.After(kConnect, [this, &probe] {
@@ -88,7 +86,7 @@ void Rivals::OnMessage(uint32_t node, uint8_t type, std::string_view payload) {
   const auto probe = probes_.find(node);
   if (probe == probes_.end() || probe->second.handshake == nullptr) return;
   if (!probe->second.handshake->OnMessage(type, payload).ok()) return TryLater(probe->second);
-  const tree::Place place = probe->second.known.place;
+  const tree::Place place = probe->second.place;
   Forget(node);
   const Found found = found_;
   found(place);

@@ -3,11 +3,10 @@
 // A head that its nodes did not reach for a while, or that did not run, is dead for them: a node
 // that stood by has gone on. When that is over nobody comes back by himself. But this head knows
 // where the nodes listen that stood by. Such a port lets nobody in while its node is no acting
-// head; an acting head answers a hello with a challenge, which proves the key. So this head
-// connects to those nodes that it has lost, says hello and waits. It does not go on to prove
-// itself: it is no node. Acting heads of the release before answer with a challenge. An acting head
-// also connects to nodes with lower indexes that stood by: one of these may have lost the head
-// later, and have gone on as well.
+// head; an acting head answers a hello with an offer, which proves the key. So this head connects
+// to those nodes that it has lost, says hello and waits. It does not go on to prove itself: it is
+// no node. An acting head also connects to nodes with lower indexes that stood by: one of these may
+// have lost the head later, and have gone on as well.
 //
 // Thread safety: the loop's thread only.
 #pragma once
@@ -23,7 +22,6 @@
 #include "daemon/link/trust/handshake.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
-#include "daemon/message/places.h"
 
 namespace sonde::head {
 
@@ -45,7 +43,7 @@ class Rivals {
   Rivals& operator=(const Rivals&) = delete;
 
   // The connection of a node that stood by is lost.
-  void Watch(const tree::KnownPlace& known);
+  void Watch(const tree::Place& place);
   // Of an acting head: nodes with lower indexes, as its launch message names them.
   void WatchAll(std::string_view places);
   // It is back.
@@ -54,7 +52,7 @@ class Rivals {
 
  private:
   struct Probe {
-    tree::KnownPlace known;
+    tree::Place place;
     std::unique_ptr<tree::SocketLink> link;
     std::unique_ptr<tree::ConnectingHandshake> handshake;
     uint64_t since = 0;

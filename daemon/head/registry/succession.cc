@@ -3,17 +3,12 @@
 #include <string>
 #include <utility>
 
-#include "core/bytes.h"
-
 namespace sonde::head {
 
 using tree::Type;
 
-Succession::Succession(Loop& loop, Nanos after, Send send, IsEarlier is_earlier, Standing standing)
-    : loop_(loop),
-      send_(std::move(send)),
-      is_earlier_(std::move(is_earlier)),
-      on_standing_(std::move(standing)) {
+Succession::Succession(Loop& loop, Nanos after, Send send, Standing standing)
+    : loop_(loop), send_(std::move(send)), on_standing_(std::move(standing)) {
   begin_timer_ = loop_.After(after, [this] {
     begin_timer_ = 0;
     begun_ = true;
@@ -90,21 +85,13 @@ void Succession::TellOf(const tree::Place& acting) {
 }
 
 void Succession::TellAll() {
-  const tree::Successors list = List();
-  std::string text = Encode(list);
+  std::string text = Encode(List());
   if (text == told_) return;
   told_ = std::move(text);
-  told_earlier_.clear();
-  for (const tree::Place& place : list.places) {
-    if (is_earlier_(place.index)) told_earlier_.push_back(place.index);
-  }
   for (const uint32_t node : there_) Tell(node);
 }
 
-void Succession::Tell(uint32_t node) {
-  for (const uint32_t one : told_earlier_) send_(node, Type::kEarlier, VarintBytes(one));
-  send_(node, Type::kSuccessors, told_);
-}
+void Succession::Tell(uint32_t node) { send_(node, Type::kSuccessors, told_); }
 
 void Succession::TellSoon() {
   if (tell_timer_ != 0) return;

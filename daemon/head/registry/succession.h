@@ -12,7 +12,6 @@
 #include <optional>
 #include <set>
 #include <string_view>
-#include <vector>
 
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
@@ -30,11 +29,9 @@ class Succession {
 
   // Over a node's control connection; false if there is none.
   using Send = std::function<bool(uint32_t node, tree::Type type, std::string_view payload)>;
-  // Whether a node speaks version 6 of the protocol.
-  using IsEarlier = std::function<bool(uint32_t node)>;
   // The connection of a node that stands by is lost, or (`away` is false) the node is back.
   using Standing = std::function<void(const tree::Place& place, bool away)>;
-  Succession(Loop& loop, Nanos after, Send send, IsEarlier is_earlier, Standing standing = nullptr);
+  Succession(Loop& loop, Nanos after, Send send, Standing standing = nullptr);
   ~Succession();
 
   // A node is there, or there again.
@@ -55,7 +52,6 @@ class Succession {
 
   Loop& loop_;
   Send send_;
-  IsEarlier is_earlier_;
   Standing on_standing_;
   bool begun_ = false;
   std::set<uint32_t> there_;
@@ -65,7 +61,6 @@ class Succession {
   std::map<uint32_t, tree::Place> away_;  // stood by, and may come back
   std::optional<tree::Place> acting_;
   std::string told_;
-  std::vector<uint32_t> told_earlier_;  // of them
   Loop::TimerId begin_timer_ = 0;
   Loop::TimerId tell_timer_ = 0;
 };

@@ -5,6 +5,7 @@
 #include "core/log.h"
 #include "daemon/link/address.h"
 #include "daemon/link/send.h"
+#include "daemon/link/trust/protocol.h"
 
 namespace sonde::tree {
 
@@ -62,7 +63,7 @@ void Acceptor::OnMessage(Link* link, uint8_t type, std::string_view payload) {
   if (!at->second.handshake.proven()) return;
   Pending pending = Extract(at);
   link->SetHandler({});
-  std::unique_ptr<Link> proven = SealWith(std::move(step->seals), std::move(pending.link));
+  std::unique_ptr<Link> proven = SealWith(*std::move(step->seals), std::move(pending.link));
   proven->SetMaxMessage(kMaxMessage);
   proven_(pending.handshake.registration(), std::move(proven));
 }

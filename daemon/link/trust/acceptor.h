@@ -1,12 +1,11 @@
 // Accepted connections on their way to be trusted.
 //
 // Holds a bounded number of connections that have not proved the key yet, each for a bounded time,
-// and hands over those that have, as links that seal unless the peer is of the release before. When
-// there is no room for another, the address that has most of them loses its oldest connection, so
-// that a crowd of strangers keeps out nobody but itself. Of IPv6 that is an address of the network
-// of 64 bits that has most of them, for one stranger may have all of its addresses. A connection
-// that fails is closed; the log gets one line a second at most, so a port scanner costs neither
-// memory, descriptors nor log.
+// and hands over those that have, as links that seal. When there is no room for another, the
+// address that has most of them loses its oldest connection, so that a crowd of strangers keeps out
+// nobody but itself. Of IPv6 that is an address of the network of 64 bits that has most of them,
+// for one stranger may have all of its addresses. A connection that fails is closed; the log gets
+// one line a second at most, so a port scanner costs neither memory, descriptors nor log.
 //
 // Thread safety: the loop's thread only.
 #pragma once

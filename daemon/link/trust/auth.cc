@@ -19,9 +19,6 @@ std::string Hmac(const StepKey& key, std::string_view text) {
   return digest;
 }
 
-// In a nonce, before a byte for the version.
-constexpr std::string_view kMark = "sonde v";
-
 }  // namespace
 
 std::string MakeNonce() {
@@ -32,19 +29,6 @@ std::string MakeNonce() {
     if (n > 0) have += static_cast<size_t>(n);
   }
   return nonce;
-}
-
-std::string MakeMarkedNonce(uint32_t version) {
-  std::string nonce = MakeNonce();
-  nonce.replace(nonce.size() - kMark.size() - 1, kMark.size(), kMark);
-  nonce.back() = static_cast<char>(version);
-  return nonce;
-}
-
-uint32_t MarkedVersion(std::string_view nonce) {
-  if (nonce.size() != kNonceSize) return 0;
-  const std::string_view end = nonce.substr(kNonceSize - kMark.size() - 1);
-  return end.starts_with(kMark) ? static_cast<unsigned char>(end.back()) : 0;
 }
 
 std::string Prove(const StepKey& key, std::string_view role, std::string_view first,

@@ -1,8 +1,6 @@
-// Proof of the step key: HMAC-SHA256, challenge and response, both ways.
-//
-// The key itself never travels. Each side sends a fresh nonce and proves the key over both nonces
-// and, for the side that registers, over what it registers; the role in the text keeps one side's
-// proof from being played back as the other's.
+// Proofs of the step key: HMAC-SHA256 over nonces and what else is to be believed, with a role in
+// the text that keeps a proof from being played back as one of another kind. The key itself never
+// travels.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -16,14 +14,9 @@
 namespace sonde::tree {
 
 inline constexpr size_t kNonceSize = 32;
-inline constexpr size_t kProofSize = 32;
 
 // kNonceSize random bytes.
 std::string MakeNonce();
-// The same, but for the last 8, which say which version of the protocol its maker speaks.
-std::string MakeMarkedNonce(uint32_t version);
-// What they say; 0: nothing, as those of version 6.
-uint32_t MarkedVersion(std::string_view nonce);
 // HMAC-SHA256(key, role | 0 | first | second | 0 | body).
 std::string Prove(const StepKey& key, std::string_view role, std::string_view first,
                   std::string_view second, std::string_view body);

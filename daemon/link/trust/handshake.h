@@ -1,36 +1,27 @@
 // The proof of the key when a connection opens, as two state machines that know no sockets.
 //
 //   connecting side                          accepting side
-//   kHello {6, nonce_c}              ->
+//   kHello {version, nonce_c}        ->
 //                                    <-      kOffer {version, nonce_a, who it is, ciphers, proof}
-//   kEntry {cipher, sealed(kProof: registration)}  ->
+//   kEntry {cipher, sealed(registration)}  ->
 //
 // From kEntry on all is sealed (seal.h), by keys that come of the step's key and of all that was
 // said before (link_keys.h). The connecting side checks the offer before it says who it is; to be
 // able to seal anything is its own proof.
 //
-// With a peer of the release before, which speaks version 6, nothing is sealed:
-//   kHello {6, nonce_c}              ->
-//                                    <-      kChallenge {nonce_a, proof("accept", nonce_c,
-//                                    nonce_a)}
-//   kProof {proof("connect", nonce_a, nonce_c, registration), registration}  ->
-// A nonce is marked with the version that its maker speaks, and the proofs are over the nonces: so
-// nobody on the way can make two later peers believe that the other one speaks 6. But a third
-// daemon that does speak 6 can be led to prove the key in place of the peer, for its proof names
-// nobody: so a connecting side takes no kChallenge of a peer that is known to speak 7
-// (Channel::least).
+// kHello says the highest version that the connecting side speaks, kOffer the lower one of that and
+// the accepting side's highest. The proof in kOffer is over both: so nobody on the way can make the
+// two speak a lower version than they can.
 //
 // Thread safety: none; one thread at a time.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "core/status.h"
 #include "daemon/launch_message.h"
-#include "daemon/link/link.h"
 #include "daemon/link/trust/link_keys.h"
 #include "daemon/link/trust/seal.h"
 #include "daemon/message/message.h"
@@ -45,7 +36,7 @@ struct HandshakeStep {
     std::string payload;
   };
   std::optional<Answer> answer;
-  // Of all messages after that. Nothing: the peer speaks version 6, or has not proved the key yet.
+  // Of all messages after that. Nothing: the peer has not proved the key yet.
   std::optional<LinkSeals> seals;
 };
 
@@ -56,12 +47,11 @@ class ConnectingHandshake {
 
   // The first message to send, of type kHello.
   std::string Hello() const;
-  // The answer to it; gives the last word, after which the connecting side is done.
+  // The answer to it; gives the last word and the seals, and the connecting side is done.
   Result<HandshakeStep> OnMessage(uint8_t type, std::string_view payload) const;
 
  private:
-  Result<HandshakeStep> OnChallenge(std::string_view payload) const;
-  Result<HandshakeStep> OnOffer(std::string_view payload) const;
+  Status CheckOffer(const Handshaken& said) const;
 
   StepKey key_;
   Channel channel_;
@@ -79,11 +69,9 @@ class AcceptingHandshake {
   const Registration& registration() const { return registration_; }
 
  private:
-  enum class State : uint8_t { kHello, kEntry, kProof, kProven };
+  enum class State : uint8_t { kHello, kEntry, kProven };
   Result<HandshakeStep> OnHello(std::string_view payload);
   Result<HandshakeStep> OnEntry(std::string_view payload);
-  Result<HandshakeStep> OnProof(std::string_view payload);
-  Status Believe(std::string_view registration);
 
   StepKey key_;
   Channel channel_;
@@ -91,8 +79,5 @@ class AcceptingHandshake {
   Handshaken said_;
   Registration registration_;
 };
-
-// The link to go on with: the same one, or one that seals.
-std::unique_ptr<Link> SealWith(std::optional<LinkSeals> seals, std::unique_ptr<Link> link);
 
 }  // namespace sonde::tree

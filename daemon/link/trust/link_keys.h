@@ -28,16 +28,11 @@ struct Channel {
   Purpose purpose = Purpose::kControl;
   uint32_t acceptor = kHeadIndex;  // index of the node that accepts, or on which an acting head is
   std::string address;             // of the port, as the acceptor gave it; "": it is told to nobody
-  // To the connecting side: that the acceptor speaks, as far as is known. Whoever says less is not
-  // believed.
-  uint32_t least = kEarlierVersion;
-  // To the accepting side: that it speaks.
-  uint32_t most = kProtocolVersion;
 };
 
 // What is said before there are keys, and the channel.
 struct Handshaken {
-  uint32_t hello_version = 0;  // that the connecting side says it speaks
+  uint32_t hello_version = 0;  // the highest that the connecting side speaks
   std::string connecting_nonce;
   Offer offer;
   std::string address;

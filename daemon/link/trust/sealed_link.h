@@ -28,7 +28,6 @@ class SealedLink final : public Link {
   size_t queued() const override;
   void SetMaxMessage(size_t bytes) override;
   std::string peer() const override;
-  bool sealed() const override { return true; }
   uint64_t bytes_sent() const override;
   uint64_t bytes_received() const override;
 

@@ -16,8 +16,6 @@ GatewayPlan PlanGateways(const LaunchMessage& launch, uint32_t direct) {
   const uint32_t nodes = launch.job.expected_nodes;
   const uint32_t own = launch.node_id;
   if (nodes <= direct || nodes < 2 || own >= nodes) return {};
-  // A head of the release before takes nobody through another node.
-  if (launch.protocol < tree::kSealingVersion) return {};
   if (launch.hosts.empty() || !launch.job.het_job.empty() || launch.role != Role::kNode) return {};
   // Of the list, which may be long, as much as is needed.
   const std::optional<std::vector<std::string>> hosts =

@@ -36,9 +36,8 @@ struct GatewayPlan {
   std::vector<Way> ways;
 };
 
-// Of the node that the message is for. Of a head that is not known to take them, without a list of
-// hosts that it finds itself in, of a step that has several components, and of one that has at most
-// `direct` nodes, all connect to the head.
+// Of the node that the message is for. Without a list of hosts that it finds itself in, of a step
+// that has several components, and of one that has at most `direct` nodes, all connect to the head.
 GatewayPlan PlanGateways(const LaunchMessage& launch, uint32_t direct);
 
 // Where a gateway may listen: its number in the step, its name and a port each.

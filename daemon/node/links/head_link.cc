@@ -11,66 +11,44 @@
 #include "core/bytes.h"
 #include "core/log.h"
 #include "daemon/link/send.h"
+#include "daemon/link/trust/protocol.h"
 
 namespace sonde::node {
 
 using tree::Type;
 using Purpose = tree::Channel::Purpose;
 
-HeadLink::HeadLink(Loop& loop, const StepKey& key, Owner& owner, uint32_t head_speaks)
-    : loop_(loop), key_(key), owner_(owner) {
-  head_.least = std::max(head_speaks, tree::kEarlierVersion);
-}
+HeadLink::HeadLink(Loop& loop, const StepKey& key, Owner& owner)
+    : loop_(loop), key_(key), owner_(owner) {}
 
 HeadLink::~HeadLink() { loop_.Cancel(timer_); }
 
 bool HeadLink::Send(Type type, std::string_view payload) {
-  if (link() == nullptr || (type > tree::kLastOfEarlier && !link_->sealed())) return false;
+  if (link() == nullptr) return false;
   if (through_gateway()) AwaitGateway();
   return tree::Send(*link_, type, payload);
 }
 
 void HeadLink::SetSuccessors(std::vector<tree::Place> places, uint32_t own) {
-  for (const tree::Place& place : places) stood_by_[place.index] = {place, LeastOf(place.index)};
+  for (const tree::Place& place : places) stood_by_[place.index] = place;
   while (stood_by_.size() > tree::kMaxSuccessors) stood_by_.erase(std::prev(stood_by_.end()));
-  successors_.clear();
-  for (tree::Place& place : places) {
-    const uint32_t least = LeastOf(place.index);
-    successors_.push_back({std::move(place), least});
-  }
+  successors_ = std::move(places);
   own_ = own;
   log::Info("{} nodes stand by to be head", successors_.size());
 }
 
-std::vector<tree::KnownPlace> HeadLink::PlacesBefore() const {
-  std::vector<tree::KnownPlace> before;
-  for (const auto& [index, known] : stood_by_) {
-    const tree::Place& place = known.place;
-    const bool lost = place.host == head_.place.host && place.port == head_.place.port;
-    if (index < own_ && !lost) before.push_back(known);
+std::vector<tree::Place> HeadLink::PlacesBefore() const {
+  std::vector<tree::Place> before;
+  for (const auto& [index, place] : stood_by_) {
+    const bool lost = place.host == head_.host && place.port == head_.port;
+    if (index < own_ && !lost) before.push_back(place);
   }
   return before;
 }
 
-void HeadLink::OnEarlier(std::string_view payload) {
-  if (link() == nullptr || !link_->sealed()) return;
-  constexpr size_t kMost = 1u << 16;  // a head that goes on and on takes no more memory
-  ByteReader r(payload);
-  const uint64_t node = r.Varint();
-  if (r.done() && node < tree::kHeadIndex && earlier_.size() < kMost) {
-    earlier_.insert(static_cast<uint32_t>(node));
-  }
-}
-
-uint32_t HeadLink::LeastOf(uint32_t node) const {
-  const bool may_be_earlier = link() == nullptr || !link_->sealed() || earlier_.contains(node);
-  return may_be_earlier ? tree::kEarlierVersion : tree::kSealingVersion;
-}
-
 void HeadLink::Connect(const std::string& host, uint16_t port,
                        std::vector<std::vector<tree::Place>> ways) {
-  head_.place = {tree::kHeadIndex, host, port};
-  log::Debug("the head is to speak protocol {} or a later one", head_.least);
+  head_ = {tree::kHeadIndex, host, port};
   ways_ = std::move(ways);
   if (!ways_.empty()) return SeekGateway(Clock::System().Monotonic() + kGatewaySearch);
   ConnectDirectly();
@@ -89,9 +67,9 @@ void HeadLink::Use(std::unique_ptr<tree::Link> link) {
        .closed = [this](const Status& why) { OnClosed(why); }});
 }
 
-Status HeadLink::Open(const tree::KnownPlace& head, Purpose purpose) {
+Status HeadLink::Open(const tree::Place& head, Purpose purpose) {
   Result<std::unique_ptr<tree::SocketLink>> link =
-      tree::SocketLink::Connect(loop_, head.place.host, head.place.port);
+      tree::SocketLink::Connect(loop_, head.host, head.port);
   if (!link.ok()) return link.status();
   socket_ = link->get();
   link_ = *std::move(link);
@@ -99,9 +77,7 @@ Status HeadLink::Open(const tree::KnownPlace& head, Purpose purpose) {
       {.message = [this](uint8_t type, std::string_view payload) { OnHandshake(type, payload); },
        .closed = [this](const Status& why) { OnClosed(why); }});
   handshake_ = std::make_unique<tree::ConnectingHandshake>(
-      key_,
-      tree::Channel{
-          .purpose = purpose, .acceptor = head.place.index, .address = "", .least = head.least},
+      key_, tree::Channel{.purpose = purpose, .acceptor = head.index, .address = ""},
       owner_.registration());
   tree::Send(*link_, Type::kHello, handshake_->Hello());
   return {};
@@ -131,8 +107,7 @@ void HeadLink::OnHandshake(uint8_t type, std::string_view payload) {
       GoDirectly();
     });
   }
-  link_ = tree::SealWith(std::move(step->seals), std::move(link_));
-  if (link_->sealed()) next().least = tree::kSealingVersion;
+  link_ = tree::SealWith(*std::move(step->seals), std::move(link_));
   link_->SetMaxMessage(tree::kMaxMessage);
   link_->SetHandler({.message = [this](uint8_t t, std::string_view p) { OnMessage(t, p); },
                      .closed = [this](const Status& why) { OnClosed(why); }});
@@ -169,7 +144,6 @@ void HeadLink::OnMessage(uint8_t type, std::string_view payload) {
   }
   left_by_gateway_ = false;
   if (known_ && next_ > 0) head_ = successors_[next_ - 1];
-  if (welcome.port != 0) head_.place.port = welcome.port;
   welcome_ = known_ = true;
   const Nanos waited = proof_sent_ == 0 ? 0 : Clock::System().Monotonic() - proof_sent_;
   owner_.OnWelcome(welcome, waited);
@@ -221,7 +195,7 @@ void HeadLink::TryGateway() {
     timer_ = 0;
     NextDoor();
   });
-  const Status opened = Open({ways_.front()[door_], tree::kSealingVersion}, Purpose::kGateway);
+  const Status opened = Open(ways_.front()[door_], Purpose::kGateway);
   if (!opened.ok()) NextDoor();
 }
 
@@ -309,8 +283,7 @@ Nanos HeadLink::Answer() const {
 }
 
 void HeadLink::Try() {
-  const tree::KnownPlace& head = next();
-  const tree::Place& place = head.place;
+  const tree::Place& place = next_ == 0 ? head_ : successors_[next_ - 1];
   const Nanos turn = next_ == 0 || own_ == tree::kHeadIndex || place.index == own_
                          ? 0
                          : lost_at_ + std::min<Nanos>(own_ * EachNode(), kAllNodes);
@@ -329,7 +302,7 @@ void HeadLink::Try() {
     timer_ = 0;
     Again({Code::kTimeout, "no answer"});
   });
-  if (const Status opened = Open(head, Purpose::kControl); !opened.ok()) Again(opened);
+  if (const Status opened = Open(place, Purpose::kControl); !opened.ok()) Again(opened);
 }
 
 bool HeadLink::GivesUp(const Status& why) const {

@@ -29,7 +29,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,7 +39,6 @@
 #include "daemon/link/trust/handshake.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
-#include "daemon/message/places.h"
 
 namespace sonde::node {
 
@@ -100,8 +98,7 @@ class HeadLink {
    protected:
     ~Owner() = default;
   };
-  // `head_speaks`: version of the protocol, as the launcher knows it; 0: it does not.
-  HeadLink(Loop& loop, const StepKey& key, Owner& owner, uint32_t head_speaks = 0);
+  HeadLink(Loop& loop, const StepKey& key, Owner& owner);
   ~HeadLink();
 
   // Over the network. `ways`: the doors of this node's gateway, and those of the other one it may
@@ -117,16 +114,10 @@ class HeadLink {
   void Use(std::unique_ptr<tree::Link> link);
   // As the head that is there has named them. `own`: this node's index.
   void SetSuccessors(std::vector<tree::Place> places, uint32_t own);
-  // kEarlier, of the head that is there.
-  void OnEarlier(std::string_view payload);
-  // The least version that this node speaks, which the head has named now, is known to speak. A
-  // head whose word somebody may have changed is not believed in this.
-  uint32_t LeastOf(uint32_t node) const;
-
   // Of an acting head on this node: where nodes with lower indexes stood by, whichever head has
   // named them, for two heads may have named different nodes. Not the head that was lost last,
   // which yields to this one.
-  std::vector<tree::KnownPlace> PlacesBefore() const;
+  std::vector<tree::Place> PlacesBefore() const;
 
   // nullptr while there is none that has welcomed us.
   tree::Link* link() const { return welcome_ ? link_.get() : nullptr; }
@@ -157,7 +148,7 @@ class HeadLink {
   Nanos EachNode() const;
   Nanos Answer() const;
   void Again(const Status& why);
-  Status Open(const tree::KnownPlace& head, tree::Channel::Purpose purpose);
+  Status Open(const tree::Place& head, tree::Channel::Purpose purpose);
   void OnHandshake(uint8_t type, std::string_view payload);
   void OnMessage(uint8_t type, std::string_view payload);
   void OnClosed(const Status& why);
@@ -178,13 +169,10 @@ class HeadLink {
   bool welcome_ = false;
   bool known_ = false;  // was ever welcome
 
-  tree::KnownPlace& next() { return next_ == 0 ? head_ : successors_[next_ - 1]; }
-
-  tree::KnownPlace head_;  // where we are, or were last
-  std::vector<tree::KnownPlace> successors_;
+  tree::Place head_;  // where we are, or were last
+  std::vector<tree::Place> successors_;
   // Of all lists there were; the kMaxSuccessors lowest.
-  std::map<uint32_t, tree::KnownPlace> stood_by_;
-  std::set<uint32_t> earlier_;  // nodes that speak version 6, as the heads have said
+  std::map<uint32_t, tree::Place> stood_by_;
   uint32_t own_ = tree::kHeadIndex;
   std::vector<std::vector<tree::Place>> ways_;  // not tried yet, but for the first while seeking
   size_t door_ = 0;                             // of ways_[0]

@@ -7,12 +7,13 @@
 
 #include "core/log.h"
 #include "daemon/link/send.h"
+#include "daemon/link/trust/protocol.h"
 
 namespace sonde::node {
 
 using tree::Type;
 
-void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent, uint32_t least) {
+void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent) {
   asked_ = false;
   LetGo();  // it is told to take another
   if (parent.address.empty()) return;
@@ -28,8 +29,7 @@ void ParentLink::Connect(tree::Fabric& fabric, const tree::ParentAddress& parent
       key_,
       tree::Channel{.purpose = tree::Channel::Purpose::kChild,
                     .acceptor = parent.index,
-                    .address = parent.address,
-                    .least = least},
+                    .address = parent.address},
       owner_.registration());
   Listen();
   Send(*link_, Type::kHello, handshake_->Hello());
@@ -54,7 +54,7 @@ void ParentLink::OnMessage(uint8_t type, std::string_view payload) {
   }
   Send(*link_, step->answer->type, step->answer->payload);
   handshake_.reset();
-  link_ = tree::SealWith(std::move(step->seals), std::move(link_));
+  link_ = tree::SealWith(*std::move(step->seals), std::move(link_));
   link_->SetMaxMessage(tree::kMaxMessage);
   Listen();
   log::Info("data goes to {} at {}",

@@ -47,9 +47,8 @@ class ParentLink {
   ParentLink(Loop& loop, const StepKey& key, Owner& owner)
       : loop_(loop), key_(key), owner_(owner) {}
 
-  // The head has named a parent, which is known to speak the version `least` at least. Without an
-  // address: none, the control connection shall serve.
-  void Connect(tree::Fabric& fabric, const tree::ParentAddress& parent, uint32_t least);
+  // The head has named a parent. Without an address: none, the control connection shall serve.
+  void Connect(tree::Fabric& fabric, const tree::ParentAddress& parent);
   // Asks for a parent, other than the last.
   void Ask();
   // The request will not be answered any more: the head is another, or was away.

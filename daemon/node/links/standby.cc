@@ -34,7 +34,7 @@ Result<uint16_t> Standby::Listen(const std::string& host) {
 }
 
 Status Standby::Act(Nanos start, Nanos ahead, uint32_t place,
-                    const std::vector<tree::KnownPlace>& before) {
+                    const std::vector<tree::Place>& before) {
   if (!listener_) return {Code::kInvalid, "be acting head: nothing listens"};
   const UniqueFd listener = std::move(listener_);
   int ends[2];

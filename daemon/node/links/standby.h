@@ -23,7 +23,6 @@
 #include "daemon/launch_message.h"
 #include "daemon/loop.h"
 #include "daemon/message/message.h"
-#include "daemon/message/places.h"
 
 namespace sonde::node {
 
@@ -42,8 +41,7 @@ class Standby {
   // `ahead`: what the step's time is ahead of this machine's wall clock. `place`: this node's
   // index. `before`: where nodes with lower indexes stood by; an acting head there has the
   // step.
-  Status Act(Nanos start, Nanos ahead, uint32_t place,
-             const std::vector<tree::KnownPlace>& before = {});
+  Status Act(Nanos start, Nanos ahead, uint32_t place, const std::vector<tree::Place>& before = {});
 
   // This node's tasks are done: nobody needs to wait here any more, and an acting head seals the
   // profile, or leaves the other nodes to the next one (Head::Finish). `left` is called once it is

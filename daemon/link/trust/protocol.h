@@ -1,0 +1,23 @@
+// The version of the protocol between daemons, and what becomes of a link once both its ends have
+// proved the key.
+//
+// Thread safety: functions without state.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+
+#include "daemon/link/link.h"
+#include "daemon/link/trust/seal.h"
+
+namespace sonde::tree {
+
+// The highest version that this release speaks. Two daemons speak the lower one of their highest.
+uint32_t ProtocolVersion();
+// And the lowest: that of the release before, as soon as there is one.
+inline constexpr uint32_t kLeastVersion = 1;
+
+// The link to go on with.
+std::unique_ptr<Link> SealWith(LinkSeals seals, std::unique_ptr<Link> link);
+
+}  // namespace sonde::tree
