@@ -21,6 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
 PROGRAMS = pathlib.Path(os.environ.get("SONDE_PROGRAMS", BUILD)).resolve()
 SONDED = PROGRAMS / "daemon" / "sonded"
+# Of the next release, as far as this one can know it (tests/next_release).
+NEXT_SONDED = PROGRAMS / "tests" / "next_release" / "daemon" / "sonded"
 SONDE = PROGRAMS / "cli" / "sonde"
 SANITIZED = (PROGRAMS / "reports").exists()
 LIFELINE, LISTEN, APPLICATION = 3, 4, 5

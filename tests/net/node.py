@@ -76,7 +76,7 @@ class Node:
         self._log_begins = len(self._step.log_of(self.host))
         self.starts += 1
         self.daemon = Daemon(
-            self.space, "node", launch, {door: APPLICATION}, environment
+            self.space, "node", launch, {door: APPLICATION}, environment, self._step.sonded(self.id)
         )
         inside = {"SONDE_SOCKET": name, "SONDE_LEVEL": "1", "SLURM_PROCID": str(self.id)}
         inside |= {"LD_LIBRARY_PATH": str(self._step.library)}

@@ -33,7 +33,7 @@ import subprocess
 import time
 
 import pytest
-from daemons import LISTEN, SONDE, Daemon
+from daemons import LISTEN, NEXT_SONDED, SONDE, SONDED, Daemon
 from node import HEAD, Node, WallClock
 
 # Promises that the daemons do not keep yet: name -> what is missing.
@@ -87,20 +87,22 @@ def story(rows, fault):
 class Step:
     """`own_archives`: nodes do not share a file system. `programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
     of sonde.conf. `clocks`: the daemons' wall clocks can be set. `gateways`: nodes come to the head
-    through others, as in a large step.
+    through others, as in a large step. `next_release`: ids of nodes whose daemons are of the next
+    release, and "head".
     `expected`: how many nodes daemons are told there will be."""
 
     number = 0
 
     def __init__(self, programs, network, directory, *, nodes, fanout=2, skews=None, seed=0, conf=(),
                  own_archives=False, level=1, period=PERIOD, clocks=False, gateways=False,
-                 expected=None):
+                 next_release=(), expected=None):
         Step.number += 1
         self.name = f"{os.getpid()}{Step.number:04d}.0"
         self.size, self.fanout = nodes, fanout
         self.expected = expected or nodes
         self.level, self.period = level, period
         self.program = programs.application
+        self._next_release = next_release
         self.library = programs.library
         self.directory = directory
         self.closed = False
@@ -151,6 +153,10 @@ class Step:
             "config": self.conf, "archive": self.archive, "command": "app", "host": "head",
         } | self._hosts  # fmt: skip
 
+    def sonded(self, who):
+        """The program of a node, by its id, or of the "head"."""
+        return NEXT_SONDED if who in self._next_release else SONDED
+
     @staticmethod
     def environment():
         # By default the queues of libfabric's ofi_rxm are for thousands of peers.
@@ -165,7 +171,7 @@ class Step:
         self.port = listener.getsockname()[1]
         environment = self.environment() | (self.clock.environment() if self.clock else {})
         self.head = Daemon(
-            self.space, "head", self.launch("head"), {listener: LISTEN}, environment
+            self.space, "head", self.launch("head"), {listener: LISTEN}, environment, self.sonded("head")
         )
 
     def start(self, count=None, in_turn=False):

@@ -55,6 +55,14 @@ def check_end(step):
     return step.stored()["job"]
 
 
+def test_gateways_and_nodes_of_the_next_release_are_as_any(make_step):
+    step = make_step(nodes=NODES, gateways=True, next_release=[1, 3, 5])
+    step.start_nodes()
+    wait_for(lambda: through_gateways(step), "connections of gateways alone")
+    step.wait_whole()
+    check_end(step)
+
+
 def test_the_head_has_connections_of_gateways_alone(step):
     """The profile is as complete as any, and nobody has noticed."""
     ways = [gateway_of(step, node) for node in step.nodes[GATEWAYS:]]

@@ -146,3 +146,18 @@ def test_clocks_that_differ(make_step):
         "the clock is 3.0 s ahead of that of the head's host",
         "the clock is 3.0 s behind that of the head's host",
     ]
+
+
+def test_parents_and_children_of_the_next_release_are_as_any(make_step):
+    """What they say in addition costs no link, whoever hears it."""
+    step = make_step(nodes=6, next_release=[1, 2])
+    step.start(in_turn=True)
+    step.rows()
+    wait_for(step.built, "the tree, as it was")
+    for listener in ("n0", "head"):  # of node 2, and of node 1
+        assert [line for line in step.log_of(listener) if "message of type 250 ignored" in line]
+    for node in step.nodes:
+        node.add(1)
+    step.wait_total()
+    step.finish()
+    step.check_profile()

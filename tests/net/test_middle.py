@@ -1,8 +1,13 @@
 """A man in the middle: somebody has the wires between the daemons in his hands, and every byte on them.
-He can read nothing of what they say, change nothing of it, and lead nobody elsewhere.
-Whatever he does costs at most a link, which is made anew."""
+He can read nothing of what they say, change nothing of it, lead nobody elsewhere, and make nobody speak
+an earlier version. Whatever he does costs at most a link, which is made anew."""
 
 from step import story, wait_for
+
+
+def hello_of(version):
+    """How the hello of a daemon of this version begins: length, type, version, length of the nonce."""
+    return bytes([35, 0, 0, 0, 1, version, 32]).hex()
 
 
 def told(log, text):
@@ -72,4 +77,20 @@ def test_he_leads_nobody_elsewhere(make_step):
     step.wait_registered(step.nodes)
     wait_for(lambda: told(child.log(), "is not whom we asked for"), "its refusal")
     assert not told(child.log(), "data goes to node 2")
+    whole_again(step, step.now)
+
+
+def test_he_makes_nobody_speak_an_earlier_version(make_step):
+    """Two daemons that speak version 2 as well as 1: he takes 2 out of a hello."""
+    step = make_step(nodes=3, next_release=[2, "head"])
+    step.start(2)
+    late = step.nodes[2]
+    step.wires.meddle(late.address, step.address, rewrite=[hello_of(2), hello_of(1)])
+    late.start()
+    late.application.wait_ready()
+    wait_for(lambda: told(late.log(), "does not know the step's key"), "its refusal")
+    step.wires.reset()  # it comes again for a while
+    step.wait_registered(step.nodes)
+    late.add(5)
+    step.wait_total()
     whole_again(step, step.now)

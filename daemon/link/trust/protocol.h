@@ -1,6 +1,9 @@
 // The version of the protocol between daemons, and what becomes of a link once both its ends have
 // proved the key.
 //
+// Files of their own, since releases differ in it: the tests link programs that have another
+// protocol.cc (tests/next_release/).
+//
 // Thread safety: functions without state.
 #pragma once
 
