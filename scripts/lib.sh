@@ -5,6 +5,9 @@ SONDE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SONDE_BUILD=$SONDE_ROOT/build/release
 export SONDE_ROOT SONDE_BUILD
 
+# The exit code of what is not to be had on this machine, and no fault of Sonde's.
+readonly SONDE_SKIPPED=77
+
 # sonde_die MESSAGE: names the script, says what is wrong, ends it.
 sonde_die() {
   echo "scripts/$(basename "$0"): $*" >&2
@@ -28,25 +31,48 @@ sonde_open_to_users() {
 readonly SONDE_NOT_IN_DEMO=(-DSONDE_TESTS=OFF -DSONDE_BENCH=OFF -DSONDE_FORTRAN=OFF
   -DSONDE_PYTHON_PACKAGE=OFF)
 
-# sonde_setup TARGET KIND...: dependencies of these kinds, and TARGET built in build/release: demo or
-# all. Its progress goes to stderr: stdout belongs to the script's own result.
-sonde_setup() {
-  local target=$1 jobs
+# sonde_part NAME COMMAND...: says that it begins, runs it, and says what it took. In a shell of its own, so that
+# nobody else's time counts.
+sonde_part() (
+  local name=$1 begin=$EPOCHREALTIME used
   shift
-  jobs=$(nproc)
-  # Linking and Boost's headers take about 1 GiB a job: fewer jobs where memory is short.
-  local memory_gib=$(($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) / 1048576))
-  ((jobs > memory_gib)) && jobs=$((memory_gib > 0 ? memory_gib : 1))
+  echo "== $name"
+  "$@"
+  read -ra used </proc/self/stat  # in hundredths of a second, its own and its children's
+  awk -v name="$name" -v begin="$begin" -v end="$EPOCHREALTIME" \
+    -v ticks=$((used[13] + used[14] + used[15] + used[16])) \
+    'BEGIN { printf "== %s: %.0f s, %.0f s of CPU time\n", name, end - begin, ticks / 100 }'
+)
+
+# sonde_setup TARGET KIND COMMAND...: the dependencies of a kind, and with them TARGET, demo or all, built in
+# build/release. COMMAND sees to what is needed afterwards, and runs beside it. Progress goes to stderr: stdout
+# belongs to the script's own result.
+sonde_setup() {
+  local target=$1 kind=$2 beside log status=0
+  shift 2
+  log=$(mktemp -t sonde-setup.XXXXXX)
   {
-    echo "== dependencies"
-    "$SONDE_ROOT/scripts/deps" install "$@"
-    echo "== configure"
-    sonde_configure "$target"
-    echo "== build"
-    # Files done, files there are, and seconds gone.
-    NINJA_STATUS=${NINJA_STATUS:-'[%f/%t, %e s] '} \
-      cmake --build "$SONDE_BUILD" --parallel "$jobs" --target "$target"
+    sonde_part "packages to build with" "$SONDE_ROOT/scripts/deps" install "$kind"
+    "$@" >"$log" 2>&1 &
+    beside=$!
+    # shellcheck disable=SC2064  # these are what they are now
+    trap "kill $beside 2>/dev/null || true; wait $beside || true; rm -f $log" EXIT
+    sonde_part configure sonde_configure "$target"
+    sonde_part build sonde_build "$target"
+    tail --follow --lines=+1 --sleep-interval=0.1 --pid="$beside" "$log"
+    wait "$beside" || status=$?
+    # What cannot be had here is left out, and said.
+    ((status == 0 || status == SONDE_SKIPPED)) || exit "$status"
+    rm -f "$log"
+    trap - EXIT
   } >&2
+}
+
+# sonde_install KIND...: what no build waits for. Packages that are being installed are installed to the end,
+# whoever ends the script.
+sonde_install() {
+  trap 'exit 143' TERM
+  sonde_part "packages to run with" "$SONDE_ROOT/scripts/deps" install "$@"
 }
 
 sonde_configure() {
@@ -58,4 +84,15 @@ sonde_configure() {
   else
     cmake -S "$SONDE_ROOT" --preset release "${SONDE_NOT_IN_DEMO[@]}"
   fi
+}
+
+sonde_build() {
+  local jobs memory_gib
+  jobs=$(nproc)
+  # Linking and Boost's headers take about 1 GiB a job: fewer jobs where memory is short.
+  memory_gib=$(($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) / 1048576))
+  ((jobs > memory_gib)) && jobs=$((memory_gib > 0 ? memory_gib : 1))
+  # Files done, files there are, and seconds gone.
+  NINJA_STATUS=${NINJA_STATUS:-'[%f/%t, %e s] '} \
+    cmake --build "$SONDE_BUILD" --parallel "$jobs" --target "$1"
 }

@@ -28,27 +28,35 @@ def checkout():
 
 @pytest.fixture
 def asked(checkout):
-    """Runs a script with the arguments in a checkout where cmake and scripts/deps only write down what is
-    asked of them; gives that, a line a command. The build fails, so nothing runs after it."""
+    """Runs a script with the arguments in a checkout where cmake, scripts/deps and scripts/prepare only write down
+    what is asked of them. Gives what is asked for the build, in its order, and what is asked beside it, a line a
+    command. The build fails when all has been asked, so nothing runs after it."""
     shutil.copytree(ROOT / "scripts", checkout / "scripts")
     programs = checkout / "bin"
     programs.mkdir()
-    for stub in (programs / "cmake", checkout / "scripts" / "deps"):
-        stub.write_text(f'#!/bin/sh\necho "{stub.name} $*" >>{checkout}/asked\n[ "$1" != --build ]\n')
-        stub.chmod(0o755)
+    stub = f"""#!/bin/sh
+echo "$(basename "$0") $*" >>{checkout}/asked
+[ "$1" = --build ] || exit 0
+until grep -q "$LAST" {checkout}/asked; do sleep 0.02; done
+exit 1
+"""
+    for path in (programs / "cmake", checkout / "scripts" / "deps", checkout / "scripts" / "prepare"):
+        path.write_text(stub)
+        path.chmod(0o755)
 
-    def run_script(*script):
+    def run_script(*script, last=""):
         (checkout / "asked").write_text("")
         return subprocess.run(
             [checkout / "scripts" / script[0], *script[1:]],
-            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}"},
+            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "LAST": last},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
 
-    def ask(*script):
-        assert run_script(*script).returncode != 0
-        deps, configure, build = (checkout / "asked").read_text().splitlines()
-        return deps, configure, build
+    def ask(*script, last):
+        assert run_script(*script, last=last).returncode == 1
+        lines = (checkout / "asked").read_text().splitlines()
+        beside = [line for line in lines if line.startswith("prepare") or line.startswith("deps install run")]
+        return [line for line in lines if line not in beside], beside
 
     ask.run = run_script
     return ask
@@ -66,10 +74,11 @@ def test_a_checkout_that_jobs_cannot_reach_is_refused_before_it_is_built(asked, 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="scripts/demo needs root")
 def test_the_first_demo_does_without_what_only_tests_need(asked):
-    deps, configure, build = asked("demo")
+    (deps, configure, build), beside = asked("demo", last="deps install run")
     assert deps == "deps install demo"
     assert "--preset release" in configure and "-DSONDE_TESTS=OFF" in configure
     assert build.endswith(" --target demo")
+    assert beside == ["deps install run"]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="scripts/demo needs root")
@@ -77,16 +86,17 @@ def test_a_demo_leaves_what_the_tests_have_built(asked, checkout):
     cache = checkout / "build" / "release" / "CMakeCache.txt"
     cache.parent.mkdir(parents=True)
     cache.touch()
-    deps, configure, build = asked("demo")
+    (_, configure, build), _ = asked("demo", last="deps install run")
     assert "SONDE_TESTS" not in configure and "--preset" not in configure
     assert build.endswith(" --target demo")
 
 
-def test_the_tests_build_everything(asked):
-    deps, configure, build = asked("test")
-    assert deps == "deps install build run test web"
+def test_the_tests_build_everything_and_prepare_beside_it(asked):
+    (deps, configure, build), beside = asked("test", last="prepare")
+    assert deps == "deps install build"
     assert configure.endswith("--preset release")
     assert build.endswith(" --target all")
+    assert beside == ["deps install run test web", "prepare "]
 
 
 def test_the_demo_needs_nothing_of_the_tests(tmp_path):
@@ -103,7 +113,9 @@ def test_the_demo_needs_nothing_of_the_tests(tmp_path):
 
 
 def test_the_demo_s_packages_are_no_compilers_and_programs_of_tests():
-    names = set(run(ROOT / "scripts" / "deps", "list", "apt", "demo").split())
-    assert {"g++", "slurm-wlm", "munge", "libmpich-dev"} <= names
-    tests = set(run(ROOT / "scripts" / "deps", "list", "apt", "test", "bench", "web").split())
-    assert names & tests == {"mpich", "libmpich-dev"}
+    def packages(*kinds):
+        return set(run(ROOT / "scripts" / "deps", "list", "apt", *kinds).split())
+
+    assert {"g++", "slurm-wlm", "munge", "libmpich-dev"} <= packages("demo", "run")
+    assert packages("demo") < packages("build")
+    assert not packages("demo", "run") & packages("test", "bench", "web")
