@@ -1,60 +1,21 @@
-"""Grafana's own OpenTSDB data source, for tests: the Go code of a checkout, built with a program that calls it.
-
-SONDE_GRAFANA_OPENTSDB names the checkout of grafana/grafana-opentsdb-datasource; the module proxy of Go does not
-have it. The program is no file of the checkout, which may be read only: an overlay lays it into it.
-"""
+"""Grafana's own OpenTSDB data source, for tests, in a process of its own; tests/grafana_source.py builds it."""
 
 import contextlib
-import fcntl
 import json
-import os
-import pathlib
-import shutil
 import subprocess
 
+import grafana_source
+import made
 import pytest
-from conftest import BUILD, SKIPPED
-
-DRIVER = pathlib.Path(__file__).with_name("grafana_driver.go")
-VARIABLE = "SONDE_GRAFANA_OPENTSDB"
-
-
-def skip(why):
-    pytest.exit(why, returncode=SKIPPED)
+from conftest import SKIPPED
 
 
 def build():
-    """The program, built in the build directory; ends the tests as skipped where that is not possible."""
-    source = os.environ.get(VARIABLE)
-    if not source:
-        skip(f"needs Grafana's data source: {VARIABLE}=DIRECTORY, a checkout of grafana/grafana-opentsdb-datasource")
-    source = pathlib.Path(source).resolve()
-    if not (source / "pkg" / "opentsdb" / "opentsdb.go").exists():
-        skip(f"{VARIABLE}={source} is no checkout of grafana/grafana-opentsdb-datasource")
-    if not shutil.which("go"):
-        skip("needs Go, to build Grafana's data source")
-    directory = BUILD / "grafana"
-    directory.mkdir(exist_ok=True)
-    # Another run may want it at the same time; Go's cache makes the second build a matter of seconds.
-    with open(directory / "lock", "w", encoding="utf-8") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        overlay = directory / "overlay.json"
-        overlay.write_text(json.dumps({"Replace": {str(source / "pkg" / "driver" / "main.go"): str(DRIVER)}}))
-        options = ["-buildvcs=false", "-overlay", str(overlay)]
-        # All modules that it is made of have to be there first.
-        listed = go(source, "list", "-deps", *options, "./pkg/driver")
-        if listed.returncode != 0:
-            skip(f"the modules of Grafana's data source cannot be had: {(listed.stderr.splitlines() or ['?'])[-1]}")
-        # Renamed into place: a program that runs cannot be written to.
-        program = directory / "driver"
-        built = go(source, "build", *options, "-o", f"{program}.new", "./pkg/driver")
-        assert built.returncode == 0, f"go build failed:\n{built.stderr}"
-        os.replace(f"{program}.new", program)
-        return program
-
-
-def go(source, *words):
-    return subprocess.run(["go", *words], cwd=source, capture_output=True, text=True, check=False)
+    """The program as the sources are now; ends the tests as skipped where scripts/prepare has not made it."""
+    place = made.place("grafana-source")
+    if place is None:
+        pytest.exit(made.why("grafana-source"), returncode=SKIPPED)
+    return grafana_source.build(place)
 
 
 class Grafana:
