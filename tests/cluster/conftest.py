@@ -29,7 +29,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
-import releases  # noqa: E402  (of tests/, for which the path had to be set)
+import made  # noqa: E402  (of tests/, for which the path had to be set)
+import releases  # noqa: E402
 
 SCRIPT = ROOT / "scripts" / "cluster"
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
@@ -37,7 +38,7 @@ BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).
 SLURM = os.environ.get("SONDE_SLURM", "")
 # Where the compiler finds the headers of that Slurm; of this machine's it knows.
 SLURM_HEADERS = []
-PLUGIN = (BUILD.parent / f"slurm-{SLURM}" if SLURM else BUILD) / "spank" / "spank_sonde.so"
+PLUGIN = releases.plugin_of(BUILD, SLURM) if SLURM else BUILD / "spank" / "spank_sonde.so"
 PROGRAMS = pathlib.Path(os.environ.get("SONDE_PROGRAMS", BUILD)).resolve()
 LIBRARIES = BUILD / "libclient"
 SONDED = PROGRAMS / "daemon" / "sonded"
@@ -74,13 +75,13 @@ def pytest_sessionstart(session):
 
 
 def find_slurm():
-    """Sees to the other release's Slurm and to the plugin for it."""
-    done = subprocess.run([ROOT / "scripts" / "slurm", SLURM], capture_output=True, text=True, check=False)
-    if done.returncode == SKIPPED:
-        pytest.exit(f"no Slurm of {SLURM}: {done.stderr}", returncode=SKIPPED)
-    if done.returncode != 0:
-        pytest.exit(f"scripts/slurm {SLURM} failed:\n{done.stderr}", returncode=1)
-    include = pathlib.Path(done.stdout.strip()) / "include"
+    """Sees that the other release's Slurm is there, and the plugin for it as the sources are now."""
+    slurm = made.place(f"slurm-{SLURM}")
+    if slurm is None:
+        pytest.exit(made.why(f"slurm-{SLURM}"), returncode=SKIPPED)
+    if not PLUGIN.exists():
+        pytest.exit(made.why(f"plugin-{SLURM}"), returncode=SKIPPED)
+    include = slurm / "include"
     SLURM_HEADERS.append(f"-I{include}")
     try:
         releases.plugin(BUILD, SLURM, include)

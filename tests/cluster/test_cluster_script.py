@@ -40,7 +40,7 @@ def test_every_part_of_slurm_is_of_the_release_asked_for(cluster):
     """With SONDE_SLURM: no daemon has a library of this machine's, and srun in a job is the same one."""
     if not SLURM:
         pytest.skip("the clusters have this machine's own Slurm")
-    place = pathlib.Path(subprocess.check_output([ROOT / "scripts" / "slurm", SLURM], text=True).strip())
+    place = pathlib.Path(subprocess.check_output([ROOT / "scripts" / "slurm", "--made", SLURM], text=True).strip())
     done = cluster.run(["srun", "-N1", "bash", "-c", "readlink -f $(command -v srun); exec cat /proc/self/maps"])
     assert done.stdout.splitlines()[0] == str(place / "bin" / "srun"), done.stderr
     # A job's own program is this machine's.

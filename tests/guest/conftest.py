@@ -17,7 +17,8 @@ import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
-import releases  # noqa: E402  (of tests/, for which the path had to be set)
+import made  # noqa: E402  (of tests/, for which the path had to be set)
+import releases  # noqa: E402
 
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
 GUEST = ROOT / "scripts" / "guest"
@@ -35,9 +36,13 @@ def run(*command, **options):
 
 
 def pytest_sessionstart(session):
-    missing = [name for name in ("linux.uml", "mmdebstrap", "patchelf") if not shutil.which(name)]
+    missing = [name for name in ("linux.uml", "patchelf") if not shutil.which(name)]
     if os.geteuid() != 0 or missing:
         pytest.exit(f"needs root and {', '.join(missing) or 'nothing else'}", returncode=SKIPPED)
+    if made.place(f"slurm-{RELEASE}") is None:
+        pytest.exit(made.why(f"slurm-{RELEASE}"), returncode=SKIPPED)
+    if not releases.plugin_of(BUILD, RELEASE).exists():
+        pytest.exit(made.why(f"plugin-{RELEASE}"), returncode=SKIPPED)
 
 
 def libraries(program):
@@ -79,7 +84,7 @@ def stage_module(stage, name):
 @pytest.fixture(scope="session")
 def root():
     """The root directory that the guest has."""
-    return pathlib.Path(run(GUEST, "root", RELEASE).strip())
+    return pathlib.Path(run(GUEST, "root", "--made", RELEASE).strip())
 
 
 @pytest.fixture(scope="session")
@@ -117,7 +122,7 @@ def keep(seen):
 def in_guest(stage, options, program, *words):
     """What a program of this folder prints in a guest."""
     done = subprocess.run(
-        [GUEST, "run", RELEASE, "--share", f"sonde={stage}", "--share", f"scripts={ROOT / 'scripts'}",
+        [GUEST, "run", "--made", RELEASE, "--share", f"sonde={stage}", "--share", f"scripts={ROOT / 'scripts'}",
          "--share", f"tests={ROOT / 'tests' / 'guest'}", "--timeout", "2300", *options, "--",
          "python3", "-B", f"/share/tests/{program}", *words],
         capture_output=True, text=True, check=False,
