@@ -14,11 +14,22 @@ import sys
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests"))
+import made  # noqa: E402  (of tests/, for which the path had to be set)
+
 BUILD = pathlib.Path(os.environ.get("SONDE_BUILD", ROOT / "build" / "release")).resolve()
 SONDE = BUILD / "cli" / "sonde"
 PACKAGE = BUILD / "libclient" / "python"
 # The distribution's: what a cluster's users have.
 PYTHON = "/usr/bin/python3" if os.path.exists("/usr/bin/python3") else sys.executable
+
+
+def made_python(name):
+    """The interpreter of an environment that scripts/prepare makes; a test without it is skipped."""
+    place = made.place(name)
+    if place is None:
+        pytest.skip(made.why(name))
+    return place / "bin" / "python"
 
 
 def environment(**more):

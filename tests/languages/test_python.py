@@ -4,7 +4,7 @@ import json
 import subprocess
 
 import pytest
-from conftest import BUILD, PACKAGE, PYTHON, environment, interpreters, run, run_python
+from conftest import PACKAGE, PYTHON, environment, interpreters, made_python, run, run_python
 
 # --- What is recorded
 
@@ -484,21 +484,8 @@ f("x")
 
 @pytest.fixture(scope="module")
 def mypy():
-    """mypy in an environment of its own, made once and kept: it is no part of the distribution."""
-    place = BUILD / "mypy"
-    program = place / "bin" / "mypy"
-    if not program.exists():
-        subprocess.run([PYTHON, "-m", "venv", place], check=False, capture_output=True)
-        pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", "mypy"]
-        if not pip[0].exists():
-            pytest.skip("there is no module venv for mypy's environment")
-        done = subprocess.run(pip, check=False, capture_output=True, text=True)
-        if done.returncode != 0:
-            pytest.skip(f"mypy cannot be had: {done.stderr.splitlines()[-1:]}")
-    # As docs/client.md tells users to do it.
-    (site,) = place.glob("lib/python3*/site-packages")
-    (site / "sonde.pth").write_text(f"{PACKAGE}\n")
-    return program
+    """mypy, which is no part of the distribution, in an environment that has the package."""
+    return made_python("mypy").with_name("mypy")
 
 
 def check_types(mypy, directory, text):

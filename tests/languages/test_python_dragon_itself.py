@@ -1,8 +1,7 @@
 """Dragon 0.15.0 from PyPI beside Sonde: its classes answer the same questions, its programs run.
 
-It is installed once in an environment of its own in the build folder, and is no part of the product.
-Where PyPI cannot be reached these tests are skipped. The package has none of its example programs: they run
-where SONDE_DRAGON_SOURCE names a copy of its sources.
+It is no part of the product: without the environment that scripts/prepare makes of it these tests are skipped.
+The package has none of its example programs: they run where SONDE_DRAGON_SOURCE names a copy of its sources.
 """
 
 import json
@@ -12,44 +11,13 @@ import re
 import subprocess
 
 import pytest
-from conftest import BUILD, PYTHON, environment
-
-RELEASE = "dragonhpc==0.15.0"
-
-
-def installed(name, *packages):
-    """An environment with these packages, made once and kept; a test without it is skipped."""
-    place = BUILD / name
-    python = place / "bin" / "python"
-    done = place / "installed"
-    if not done.exists():
-        subprocess.run([PYTHON, "-m", "venv", place], check=False, capture_output=True)
-        pip = [python, "-m", "pip", "install", "--quiet", *packages]
-        if not python.exists():
-            pytest.skip("there is no module venv for Dragon's environment")
-        result = subprocess.run(pip, check=False, capture_output=True, text=True)
-        if result.returncode != 0:
-            pytest.skip(f"Dragon cannot be had: {result.stderr.splitlines()[-1:]}")
-        done.touch()
-    return python
+from conftest import BUILD, PYTHON, environment, made_python
 
 
 @pytest.fixture(scope="module")
 def dragon():
-    """A Python with Dragon and what its telemetry needs."""
-    return installed("dragon", RELEASE, "flask", "requests", "gunicorn", "alive-progress")
-
-
-@pytest.fixture(scope="module")
-def computing(dragon):
-    """The same with what its programs and its detector compute with."""
-    done = pathlib.Path(dragon).parents[1] / "computing"
-    if not done.exists():
-        pip = [dragon, "-m", "pip", "install", "--quiet", "numpy", "scipy", "pandas"]
-        if subprocess.run(pip, check=False, capture_output=True).returncode != 0:
-            pytest.skip("SciPy and pandas cannot be had")
-        done.touch()
-    return dragon
+    """A Python with Dragon, what its telemetry needs, and what its programs and its detector compute with."""
+    return made_python("dragon")
 
 
 # --- The same answers
@@ -166,9 +134,9 @@ assert slow > 100
 """
 
 
-def test_the_same_gpus_are_slow(computing):
+def test_the_same_gpus_are_slow(dragon):
     done = subprocess.run(
-        [computing, "-c", SLOW_GPUS], env=environment(), capture_output=True, text=True, check=False
+        [dragon, "-c", SLOW_GPUS], env=environment(), capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
@@ -188,14 +156,14 @@ def programs():
 
 
 @pytest.mark.parametrize("name", ["scipy_scale_work.py", "scipy_scale_work_db_dump.py"])
-def test_its_programs_run_with_the_import_changed(programs, computing, watch, tmp_path, name):
+def test_its_programs_run_with_the_import_changed(programs, dragon, watch, tmp_path, name):
     text = (programs / name).read_text()
     changed, count = IMPORT.subn("from sonde import", text)
     assert count == 1, "nothing else is changed"
     program = tmp_path / name
     program.write_text(changed)
     size = ["--num_workers", "2", "--iterations", "2", "--burns", "1", "--size", "32"]
-    done = watch(computing, program, *size, "--mem", "65536", "--work_time", "0.02", level=3, timeout=300)
+    done = watch(dragon, program, *size, "--mem", "65536", "--work_time", "0.02", level=3, timeout=300)
     assert done.returncode == 0 and "Average time:" in done.stdout, done.stderr
     assert done.last("iteration") == 2 and done.last("iteration_time") > 0
     assert done.last("pool_start_time") > 0

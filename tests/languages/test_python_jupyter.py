@@ -1,9 +1,7 @@
 """The step's metrics in a notebook: what a cell gets to show."""
 
-import subprocess
-
 import pytest
-from conftest import BUILD, PYTHON, run, run_python
+from conftest import PYTHON, made_python, run, run_python
 
 PROLOGUE = """
 import time
@@ -22,19 +20,8 @@ def wait(plots, metric, value):
 
 @pytest.fixture(scope="module")
 def python():
-    """A Python with matplotlib and IPython, in an environment of its own, made once and kept."""
-    place = BUILD / "jupyter"
-    python, done = place / "bin" / "python", place / "installed"
-    if not done.exists():
-        subprocess.run([PYTHON, "-m", "venv", place], check=False, capture_output=True)
-        if not python.exists():
-            pytest.skip("there is no module venv for matplotlib's environment")
-        pip = [python, "-m", "pip", "install", "--quiet", "matplotlib", "ipython", "ipywidgets"]
-        result = subprocess.run(pip, check=False, capture_output=True, text=True)
-        if result.returncode != 0:
-            pytest.skip(f"matplotlib cannot be had: {result.stderr.splitlines()[-1:]}")
-        done.touch()
-    return python
+    """A Python with matplotlib and IPython."""
+    return made_python("matplotlib")
 
 
 def test_a_cell_shows_a_plot_of_each_metric(watch, python):

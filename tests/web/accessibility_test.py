@@ -1,8 +1,8 @@
 """Every page against axe-core's rules (WCAG 2.1 A and AA, best practices), light and dark, narrow and wide, and
 all of its controls by keyboard alone.
 
-accessibility_test.py PAGE_SERVER API_SERVER LIST_SERVER PACKAGES_DIR [--shots DIR]
-axe-core comes from npm, once, into PACKAGES_DIR; where npm cannot be had, the tests that need it are skipped.
+accessibility_test.py PAGE_SERVER API_SERVER LIST_SERVER [--shots DIR]
+axe-core is a package of npm, which scripts/prepare fetches; without it the tests that need it are skipped.
 Needs what page_test.py needs.
 """
 
@@ -12,14 +12,15 @@ import sys
 import tempfile
 import urllib.parse
 
-from npm_package import fetch_package
 from page import Page, main  # takes --shots out of the words of the command line
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.keys import Keys
 
-AXE = "axe-core@4.14.1"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import made  # noqa: E402  (of tests/, for which the path had to be set)
+
 RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]
-PAGE_SERVER, API_SERVER, LIST_SERVER, PACKAGES = (*sys.argv[1:5], *[""] * 4)[:4]
+PAGE_SERVER, API_SERVER, LIST_SERVER = (*sys.argv[1:4], *[""] * 3)[:3]
 
 # What each page is called, its server, its address, and what is there when it is complete; None: its figures.
 FINISHED, RUNNING, NODES = "4711.0", "4712.0", "4713.0"
@@ -91,6 +92,13 @@ class AccessibilityTest(Page):
     def setUp(self):
         self.screen(1400, 1000)
 
+    def axe(self):
+        """Its script."""
+        place = made.place("axe-core")
+        if place is None:
+            self.skipTest(made.why("axe-core"))
+        return (place / "axe.min.js").read_text()
+
     def open(self, page):
         server, where, complete = PAGES[page]
         self.browser.get("about:blank")
@@ -104,10 +112,7 @@ class AccessibilityTest(Page):
         self.until(lambda: not self.find_all("#view > .empty, main [aria-busy=true]"))
 
     def test_no_rule_is_broken(self):
-        package = fetch_package(AXE, pathlib.Path(PACKAGES).resolve())
-        if package is None:
-            self.skipTest(f"{AXE} cannot be had from npm")
-        axe = (package / "axe.min.js").read_text()
+        axe = self.axe()
         for page, width, dark in [(page, width, dark) for page in PAGES for width in (1400, 390)
                                   for dark in (False, True)]:
             with self.subTest(page, width=width, dark=dark):
@@ -121,11 +126,9 @@ class AccessibilityTest(Page):
                 self.shot(f"axe-{page}-{width}-{'dark' if dark else 'light'}")
 
     def test_a_broken_rule_is_found(self):
-        package = fetch_package(AXE, pathlib.Path(PACKAGES).resolve())
-        if package is None:
-            self.skipTest(f"{AXE} cannot be had from npm")
+        axe = self.axe()
         self.open("job")
-        self.browser.execute_script((package / "axe.min.js").read_text())
+        self.browser.execute_script(axe)
         self.browser.execute_script("""
             document.querySelector('main').append(Object.assign(document.createElement('button'), {id: 'mute'}));""")
         found = self.browser.execute_async_script(VIOLATIONS, RULES)

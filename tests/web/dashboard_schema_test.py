@@ -1,48 +1,36 @@
-"""Grafana's dashboards against Grafana's own schema: dashboard_schema_test.py PLACE.
+"""Grafana's dashboards against Grafana's own schema: dashboard_schema_test.py.
 
-The schema is the package grafana-foundation-sdk of PyPI, which Grafana generates from it, in an environment of its
-own that is made in PLACE. Without a network, and the package, the test is skipped (exit status 77).
+The schema is the package grafana-foundation-sdk of PyPI, which Grafana generates from it, in an environment that
+scripts/prepare makes; without that the test is skipped (exit status 77).
 
 A dashboard is read into the classes of the schema and written again. What the schema does not know, such as a
 misspelled field, is lost on the way; and each field has to be of the type that its class says.
 """
 
 import enum
-import importlib.util
 import json
 import os
 import pathlib
-import subprocess
 import sys
 import typing
 import unittest
 
-# Grafana 11.6; its numbers begin with the time of the build.
-PACKAGE = "grafana-foundation-sdk==1769699379!11.6.0"
 SKIPPED = 77
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import made  # noqa: E402  (of tests/, for which the path had to be set)
 from dashboards import SOURCES, load  # noqa: E402
 
 
-def be_where_it_is(place):
+def be_where_it_is():
     """Goes on in the interpreter that has the package."""
-    if importlib.util.find_spec("grafana_foundation_sdk"):
-        return
-    python = pathlib.Path(place) / "bin" / "python"
-    if pathlib.Path(sys.prefix).resolve() != pathlib.Path(place).resolve():
-        if not python.exists():
-            subprocess.run([sys.executable, "-m", "venv", place], check=False, capture_output=True)
-        if python.exists():
-            os.execv(python, [python, *sys.argv])
-        print("skipped: there is no module venv for an environment with grafana-foundation-sdk")
+    place = made.place("grafana-schema")
+    if place is None:
+        print(f"skipped: {made.why('grafana-schema')}")
         sys.exit(SKIPPED)
-    pip = [sys.executable, "-m", "pip", "install", "--quiet", PACKAGE]
-    done = subprocess.run(pip, check=False, capture_output=True, text=True)
-    if done.returncode != 0:
-        print(f"skipped: {PACKAGE} cannot be had: {(done.stderr.splitlines() or ['?'])[-1]}")
-        sys.exit(SKIPPED)
-    importlib.invalidate_caches()
+    if pathlib.Path(sys.prefix).resolve() != place.resolve():
+        python = place / "bin" / "python"
+        os.execv(python, [python, *sys.argv])
 
 
 # Where data sources and transformations have fields of their own, for which the schema has a type that holds anything:
@@ -144,5 +132,5 @@ class SchemaTest(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    be_where_it_is(sys.argv[1])
+    be_where_it_is()
     unittest.main(argv=sys.argv[:1])

@@ -1,9 +1,9 @@
 """/api/openapi.json against real answers: every operation is asked with its own example, and what
 comes back must have the shape that is described; so must errors.
 
-openapi_test.py API_SERVER [VALIDATOR_DIR]
-The document itself is checked by openapi-spec-validator from PyPI, in an environment of its own that
-is made in VALIDATOR_DIR; without a network that one test is skipped. Needs python3-jsonschema.
+openapi_test.py API_SERVER
+The document itself is checked by openapi-spec-validator, in an environment that scripts/prepare makes;
+without that this one test is skipped. Needs python3-jsonschema.
 """
 
 import json
@@ -18,8 +18,10 @@ import urllib.request
 
 import jsonschema
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import made  # noqa: E402  (of tests/, for which the path had to be set)
+
 SERVER = sys.argv[1] if len(sys.argv) > 1 else ""
-PLACE = pathlib.Path(sys.argv[2]) if len(sys.argv) > 2 else None
 TOKEN = "api-test"
 
 
@@ -134,19 +136,10 @@ class OpenApi(unittest.TestCase):
             self.check_error(text)
 
     def test_the_document_is_valid(self):
-        python = PLACE / "bin" / "python" if PLACE else None
-        if python is None:
-            self.skipTest("no place for openapi-spec-validator")
-        package = "openapi-spec-validator==0.7.1"
-        if subprocess.run([python, "-c", "import openapi_spec_validator"], check=False,
-                          capture_output=True).returncode != 0 if python.exists() else True:
-            subprocess.run(["/usr/bin/python3", "-m", "venv", PLACE], check=False,
-                           capture_output=True)
-            done = subprocess.run([python, "-m", "pip", "install", "--quiet", package],
-                                  check=False, capture_output=True, text=True)
-            if done.returncode != 0:
-                self.skipTest(f"{package} cannot be had: {done.stderr.splitlines()[-1:]}")
-        done = subprocess.run([python, "-m", "openapi_spec_validator", "-"], check=False, text=True,
+        place = made.place("openapi-validator")
+        if place is None:
+            self.skipTest(made.why("openapi-validator"))
+        done = subprocess.run([place / "bin" / "python", "-m", "openapi_spec_validator", "-"], check=False, text=True,
                               input=json.dumps(self.api), capture_output=True)
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 

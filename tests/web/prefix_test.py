@@ -1,10 +1,10 @@
 """The page behind proxies that a browser asks by a path of their own, in headless Chromium: every page loads, a
 running step's ticks arrive, and nothing is asked outside of that path.
 
-prefix_test.py PAGE_SERVER LIST_SERVER PLACE [--shots DIR]
+prefix_test.py PAGE_SERVER LIST_SERVER [--shots DIR]
 The proxies are one of this test, which takes its prefix off as code-server's /proxy/PORT/ does or keeps it as
-/absproxy/PORT/ does, and jupyter-server-proxy from PyPI, in an environment of its own that is made in PLACE;
-without a network that one is left out. SONDE_CODE_SERVER names code-server itself, its file out/node/entry.js:
+/absproxy/PORT/ does, and jupyter-server-proxy, in an environment that scripts/prepare makes; without it that
+one is left out. SONDE_CODE_SERVER names code-server itself, its file out/node/entry.js:
 its package at npm builds for minutes, so it is left out without that. Needs what page_test.py needs.
 """
 
@@ -21,8 +21,10 @@ import threading
 
 from page import PATIENCE, Page, main  # takes --shots out of the words of the command line
 
-LIST_SERVER, PLACE = (*sys.argv[2:4], *[""] * 2)[:2]
-JUPYTER = ("jupyter-server==2.21.1", "jupyter-server-proxy==4.6.0")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import made  # noqa: E402  (of tests/, for which the path had to be set)
+
+LIST_SERVER = (*sys.argv[2:3], "")[0]
 FINISHED, RUNNING = "4711.0", "4712.0"
 PAGES = {
     f"#/job/{FINISHED}": "figure canvas",
@@ -89,19 +91,6 @@ def gate_to(address, prefix, keeps):
         server.shutdown()
         thread.join()
         server.server_close()
-
-
-def jupyter_program():
-    """jupyter of PLACE, or None. Two runs may make it at the same time."""
-    place = pathlib.Path(PLACE).resolve()
-    jupyter = place / "bin" / "jupyter"
-    if not (place / "complete").exists():
-        subprocess.run([sys.executable, "-m", "venv", place], check=False, capture_output=True)
-        pip = [place / "bin" / "python", "-m", "pip", "install", "--quiet", *JUPYTER]
-        if not pip[0].exists() or subprocess.run(pip, check=False, capture_output=True).returncode != 0:
-            return None
-        (place / "complete").touch()
-    return jupyter
 
 
 @contextlib.contextmanager
@@ -250,10 +239,10 @@ class PrefixTest(Page):
                 steps.communicate("")
 
     def test_jupyter_server_proxy(self):
-        program = jupyter_program()
-        if program is None:
-            self.skipTest(f"{' and '.join(JUPYTER)} cannot be had from PyPI")
-        with jupyter_server(program, "/user/ada/") as jupyter:
+        place = made.place("jupyter-server")
+        if place is None:
+            self.skipTest(made.why("jupyter-server"))
+        with jupyter_server(place / "bin" / "jupyter", "/user/ada/") as jupyter:
             self.browser.get(f"{jupyter}login?token=jupyters-own")  # as who is logged in
             self.browser.get_log("browser")  # of Jupyter's own page
             for below in (f"{jupyter}proxy/{self.port}/", f"{jupyter}proxy/absolute/{self.port}/"):

@@ -1,11 +1,11 @@
 """metric-proxy's own web pages over Sonde's endpoints, in headless Chromium: each shows the steps,
 their metrics and plots, without an error of its scripts and without a request that fails.
 
-proxy_pages_test.py API_SERVER PACKAGES_DIR [--shots DIR]
+proxy_pages_test.py API_SERVER [--shots DIR]
 The pages are metric-proxy's and not in this repository: SONDE_METRIC_PROXY_PAGES names the folder
 `static` of a checkout; without it all is skipped. Those of its continuation with FTIO are tried where
-they are there. What the pages load from a CDN comes from npm, once, into PACKAGES_DIR; where npm cannot
-be had, the tests that need it are skipped.
+they are there. What the pages load from a CDN are packages of npm, which scripts/prepare fetches; without
+them the tests that need them are skipped.
 """
 
 import contextlib
@@ -26,19 +26,20 @@ from selenium.common.exceptions import TimeoutException
 from selenium.webdriver.common.by import By
 from selenium.webdriver.support.ui import WebDriverWait
 
-from npm_package import fetch_package
 from page import PATIENCE, PATIENCE_THEN, SERVER, SHOTS, start_browser
 
-PACKAGES = pathlib.Path(sys.argv[2]).resolve() if len(sys.argv) > 2 else None
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import made  # noqa: E402  (of tests/, for which the path had to be set)
+
 PAGES = os.environ.get("SONDE_METRIC_PROXY_PAGES", "")
 TOKEN = "api-test"  # the server's
 
 CDN = "https://cdn.jsdelivr.net/npm/"
-# What stands there by the name that a page uses, as package and file.
+# What stands there by the name that a page uses, as an item of scripts/prepare and a file.
 FROM_NPM = {
-    "mermaid@10": ("mermaid@10.9.8", ""),
-    "date-fns": ("date-fns@4.4.0", "cdn.min.js"),
-    "chartjs-adapter-date-fns": ("chartjs-adapter-date-fns@3.0.0",
+    "mermaid@10": ("mermaid", ""),
+    "date-fns": ("date-fns", "cdn.min.js"),
+    "chartjs-adapter-date-fns": ("chartjs-adapter-date-fns",
                                  "dist/chartjs-adapter-date-fns.bundle.min.js"),
 }
 
@@ -66,7 +67,7 @@ class Gate(http.server.BaseHTTPRequestHandler):
         if path.startswith("/npm/"):
             name, _, rest = path[len("/npm/"):].partition("/")
             package, entry = FROM_NPM[name]
-            return (PACKAGES / package / (rest or entry)).read_bytes()
+            return (made.place(package) / (rest or entry)).read_bytes()
         file = pathlib.Path(PAGES) / path[1:]
         if not file.is_file():
             return None
@@ -176,8 +177,8 @@ class ProxyPages(unittest.TestCase):
     def needs(self, *names):
         for name in names:
             package = FROM_NPM[name][0]
-            if PACKAGES is None or fetch_package(package, PACKAGES) is None:
-                self.skipTest(f"{package} cannot be had from npm")
+            if made.place(package) is None:
+                self.skipTest(made.why(package))
 
     def needs_page(self, name):
         if not (pathlib.Path(PAGES) / name).is_file():
