@@ -1,10 +1,10 @@
 # Several files to a translation unit. More than half of the time of a build is that of reading the
 # same headers; files that are compiled together read them once.
 #
-# A unit is what a target has of one folder. So a name in an unnamed namespace is the folder's and not
-# the file's: two files of a folder that have one in common do not compile. Units name their files from
-# the root of the project, which CMake's own (UNITY_BUILD) do not: so the compiler's cache serves every
-# checkout.
+# A unit is what a target has of one folder, or of several small ones (SONDE_TOGETHER). So a name in an
+# unnamed namespace is the unit's and not the file's: two files of a unit that have one in common do not
+# compile. Units name their files from the root of the project, which CMake's own (UNITY_BUILD) do not:
+# so the compiler's cache serves every checkout.
 
 option(SONDE_UNITY "Compile the files of a folder together" OFF)
 
@@ -27,10 +27,26 @@ function(sonde_is_cold folder out)
   endforeach()
 endfunction()
 
-# The folder with whose unit the file of a target in `directory` is compiled, from the root of the
-# project; "" if it is compiled alone: what is generated, what has options of
-# its own, and what says so by SKIP_UNITY_BUILD_INCLUSION.
-function(sonde_folder_of_unit file directory out)
+# Folders of a target that are compiled together.
+set(SONDE_TOGETHER
+  "cli/check cli/insight cli/model cli/open cli/peaks cli/roofline cli/step"
+  "core core/text"
+  "daemon/collect daemon/collect/gpu daemon/collect/gpu/vendors daemon/collect/read"
+  "daemon/collect/filesystems daemon/collect/os/net"
+  "daemon/head/alarms daemon/head/slurm"
+  "daemon daemon/message daemon/tree"
+  "daemon/node daemon/node/ask daemon/node/launcher daemon/node/links daemon/node/record"
+  "insight insight/hardware"
+  "profiles/compare profiles/report profiles/select"
+  "profiles/disk profiles/json profiles/live"
+  "web web/http web/live web/prometheus web/route web/source"
+  "web/proxy web/proxy/traces"
+  "launcher launcher/site")
+
+# The unit that the file of a target in `directory` is compiled in, by the name of a folder from the root
+# of the project; "" if it is compiled alone: what is generated, what has options of its own, and what
+# says so by SKIP_UNITY_BUILD_INCLUSION.
+function(sonde_unit_of file directory out)
   set(${out} "" PARENT_SCOPE)
   cmake_path(IS_PREFIX PROJECT_BINARY_DIR ${file} generated)
   if(generated OR NOT file MATCHES "\\.cc$")
@@ -44,61 +60,86 @@ function(sonde_folder_of_unit file directory out)
   endforeach()
   cmake_path(GET file PARENT_PATH folder)
   cmake_path(RELATIVE_PATH folder BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
+  foreach(folders IN LISTS SONDE_TOGETHER)
+    if(" ${folders} " MATCHES " ${folder} ")
+      string(REGEX MATCH "^[^ ]+" folder ${folders})
+      break()
+    endif()
+  endforeach()
   set(${out} ${folder} PARENT_SCOPE)
 endfunction()
 
-# Has a target compiled by units: sonde_unity(NAME).
+# A unit of a target: sonde_add_unit(TARGET NAME FOLDER FILES OUT). A file that is a unit by itself stays
+# what it is.
+function(sonde_add_unit target name folder files out)
+  get_target_property(binary_directory ${target} BINARY_DIR)
+  list(LENGTH files count)
+  if(count EQUAL 1)
+    set(unit ${PROJECT_SOURCE_DIR}/${files})
+  else()
+    list(TRANSFORM files REPLACE "(.+)" "#include \"\\1\"\n")
+    string(JOIN "" text ${files})
+    set(unit ${binary_directory}/units/${target}/${name}.cc)
+    file(CONFIGURE OUTPUT ${unit} CONTENT "${text}" @ONLY)
+  endif()
+  sonde_is_cold(${folder} cold)
+  if(cold)
+    set_source_files_properties(${unit} TARGET_DIRECTORY ${target} PROPERTIES
+      COMPILE_OPTIONS "${SONDE_COLD_OPTIONS}")
+  endif()
+  set(${out} ${unit} PARENT_SCOPE)
+endfunction()
+
+# Has a target compiled by units: sonde_unity(NAME). One with the property SONDE_FILES_A_UNIT has units of no
+# more files than that.
 function(sonde_unity target)
   get_target_property(type ${target} TYPE)
   if(NOT type MATCHES "_LIBRARY$|^EXECUTABLE$" OR type STREQUAL INTERFACE_LIBRARY)
     return()
   endif()
-  get_target_property(one_by_one ${target} SONDE_ONE_BY_ONE)
-  if(one_by_one)
-    return()
-  endif()
   get_target_property(sources ${target} SOURCES)
   get_target_property(directory ${target} SOURCE_DIR)
-  get_target_property(binary_directory ${target} BINARY_DIR)
-  set(alone "")
+  get_target_property(most ${target} SONDE_FILES_A_UNIT)
+  set(compiled "")
   set(folders "")
   foreach(source IN LISTS sources)
     if(source MATCHES "^\\$<")
-      list(APPEND alone ${source})
+      list(APPEND compiled ${source})
       continue()
     endif()
     cmake_path(ABSOLUTE_PATH source BASE_DIRECTORY ${directory} NORMALIZE OUTPUT_VARIABLE file)
-    sonde_folder_of_unit(${file} ${directory} folder)
+    sonde_unit_of(${file} ${directory} folder)
     if(folder STREQUAL "")
-      list(APPEND alone ${file})
+      list(APPEND compiled ${file})
     else()
-      string(MAKE_C_IDENTIFIER ${folder} name)
       cmake_path(RELATIVE_PATH file BASE_DIRECTORY ${PROJECT_SOURCE_DIR})
-      list(APPEND folders ${name})
-      list(APPEND files_of_${name} ${file})
+      list(APPEND folders ${folder})
+      list(APPEND files_of_${folder} ${file})
     endif()
   endforeach()
   list(REMOVE_DUPLICATES folders)
-  foreach(name IN LISTS folders)
-    list(LENGTH files_of_${name} count)
-    if(count EQUAL 1)
-      list(APPEND alone ${PROJECT_SOURCE_DIR}/${files_of_${name}})
-      continue()
+  foreach(folder IN LISTS folders)
+    string(MAKE_C_IDENTIFIER ${folder} name)
+    list(LENGTH files_of_${folder} count)
+    set(units 1)
+    if(most)
+      math(EXPR units "(${count} + ${most} - 1) / ${most}")
     endif()
-    list(GET files_of_${name} 0 first)
-    list(TRANSFORM files_of_${name} REPLACE "(.+)" "#include \"\\1\"\n")
-    string(JOIN "" text ${files_of_${name}})
-    set(unit ${binary_directory}/units/${target}/${name}.cc)
-    file(CONFIGURE OUTPUT ${unit} CONTENT "${text}" @ONLY)
-    list(APPEND alone ${unit})
-    cmake_path(GET first PARENT_PATH folder)
-    sonde_is_cold(${folder} cold)
-    if(cold)
-      set_source_files_properties(${unit} TARGET_DIRECTORY ${target} PROPERTIES
-        COMPILE_OPTIONS "${SONDE_COLD_OPTIONS}")
-    endif()
+    set(begin 0)
+    foreach(number RANGE 1 ${units})
+      math(EXPR end "${count} * ${number} / ${units}")
+      math(EXPR length "${end} - ${begin}")
+      list(SUBLIST files_of_${folder} ${begin} ${length} files)
+      set(begin ${end})
+      set(part "")
+      if(units GREATER 1)
+        set(part _${number})
+      endif()
+      sonde_add_unit(${target} ${name}${part} ${folder} "${files}" unit)
+      list(APPEND compiled ${unit})
+    endforeach()
   endforeach()
-  set_property(TARGET ${target} PROPERTY SOURCES ${alone})
+  set_property(TARGET ${target} PROPERTY SOURCES ${compiled})
   # In a unit it also tells of what the files have in their own unnamed namespaces.
   target_compile_options(${target} PRIVATE
     $<$<AND:$<CXX_COMPILER_ID:GNU>,$<COMPILE_LANGUAGE:CXX>>:-Wno-subobject-linkage>)

@@ -17,7 +17,7 @@ namespace sonde::cli {
 namespace {
 
 constexpr size_t kMaxAnswer = 64u << 10;
-constexpr timeval kPatience{10, 0};
+constexpr timeval kMostSilence{10, 0};
 
 Result<UniqueFd> ConnectTo(const std::string& path) {
   sockaddr_un address{};
@@ -29,7 +29,7 @@ Result<UniqueFd> ConnectTo(const std::string& path) {
   UniqueFd fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return SystemError("make a socket");
   for (const int option : {SO_RCVTIMEO, SO_SNDTIMEO}) {
-    setsockopt(fd.get(), SOL_SOCKET, option, &kPatience, sizeof(kPatience));
+    setsockopt(fd.get(), SOL_SOCKET, option, &kMostSilence, sizeof(kMostSilence));
   }
   if (connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
     return SystemError(fmt::format(

@@ -18,17 +18,17 @@ using insight::RooflinePhase;
 using insight::StepRoofline;
 
 constexpr char kWhole = '*';
-constexpr size_t kLetters = 26;
+constexpr size_t kMostLetters = 26;
 constexpr size_t kPlotWidth = 80;
 
 // '*' is the step, A to Z its phases; the others have no letter.
-char LetterOf(size_t phase) { return phase < kLetters ? static_cast<char>('A' + phase) : ' '; }
+char LetterOf(size_t phase) { return phase < kMostLetters ? static_cast<char>('A' + phase) : ' '; }
 
 std::string Plot(const StepRoofline& all, const Environment& env) {
   std::vector<PlottedPhase> plotted;
   // First those that are to stand where they are.
   plotted.push_back({kWhole, all.step.placed.intensity, all.step.placed.flops});
-  for (size_t i = 0; i < std::min(all.phases.size(), kLetters); ++i) {
+  for (size_t i = 0; i < std::min(all.phases.size(), kMostLetters); ++i) {
     plotted.push_back({LetterOf(i), all.phases[i].placed.intensity, all.phases[i].placed.flops});
   }
   PlotSize size;

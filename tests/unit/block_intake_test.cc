@@ -15,7 +15,7 @@
 #include "tests/unit/fake_clock.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde::head {
+namespace sonde::head::block_intake_test {
 namespace {
 
 using testing::ElementsAre;
@@ -204,4 +204,4 @@ TEST_F(BlockIntakeTest, SharesOfAllNodesFitTheProfile) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::block_intake_test

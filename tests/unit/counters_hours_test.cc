@@ -19,7 +19,7 @@
 #include "serve/archive_source.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::counters_hours_test {
 namespace {
 
 constexpr char kWork[] = "work_total";
@@ -298,4 +298,4 @@ TEST_P(CountersOfAnyHours, TheSumIsTheSameWhereverTheRangeBegins) {
 INSTANTIATE_TEST_SUITE_P(Steps, CountersOfAnyHours, testing::Range(0, 100));
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::counters_hours_test

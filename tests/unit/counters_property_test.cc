@@ -19,7 +19,7 @@
 #include "tests/unit/task_wait.h"
 #include "web/router.h"
 
-namespace sonde {
+namespace sonde::counters_property_test {
 namespace {
 
 constexpr int kSteps = 100;
@@ -267,4 +267,4 @@ TEST_P(Counters, Live) {
 INSTANTIATE_TEST_SUITE_P(Steps, Counters, testing::Range(0, kSteps));
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::counters_property_test

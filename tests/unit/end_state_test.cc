@@ -6,7 +6,7 @@
 #include <cmath>
 #include <csignal>
 
-namespace sonde::head {
+namespace sonde::head::end_state_test {
 namespace {
 
 tree::Bye Ends(int wait_status, bool launcher_gone = false) {
@@ -37,4 +37,4 @@ TEST(EndState, KillsForWantOfMemoryAreTheKernels) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::end_state_test

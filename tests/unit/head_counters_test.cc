@@ -12,7 +12,7 @@
 #include "daemon/head/answers/live_source.h"
 #include "tests/unit/answering_nodes.h"
 
-namespace sonde::head {
+namespace sonde::head::head_counters_test {
 namespace {
 
 constexpr Nanos kStart = 1'000'000 * kSecond;
@@ -133,4 +133,4 @@ TEST_F(HeadCounters, AnswersFromRowsSayWhichNodesAreMissing) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_counters_test

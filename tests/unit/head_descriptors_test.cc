@@ -13,7 +13,7 @@
 #include "temp_dir.h"
 #include "tests/unit/head_ends.h"
 
-namespace sonde::head {
+namespace sonde::head::head_descriptors_test {
 namespace {
 
 using testing::AllOf;
@@ -132,4 +132,4 @@ TEST_F(HeadsDescriptors, OfAHetJobAreToldWithTheFirstNode) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_descriptors_test

@@ -8,7 +8,7 @@
 #include "daemon/head/answers/exporters.h"
 #include "fake_clock.h"
 
-namespace sonde::head {
+namespace sonde::head::head_exporters_test {
 namespace {
 
 using testing::ElementsAre;
@@ -203,4 +203,4 @@ TEST_F(ExportersTest, AnotherHeadLearnsOfThemFromTheNodes) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_exporters_test

@@ -14,7 +14,7 @@
 #include "temp_dir.h"
 #include "tests/unit/head_ends.h"
 
-namespace sonde::head {
+namespace sonde::head::head_gateways_test {
 namespace {
 
 using tree::Type;
@@ -128,4 +128,4 @@ TEST_F(Gateways, ADaemonThatWasStartedAnewIsAnotherOne) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_gateways_test

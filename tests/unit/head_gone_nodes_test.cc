@@ -8,7 +8,7 @@
 
 #include "tests/unit/head_measured_step.h"
 
-namespace sonde::head {
+namespace sonde::head::head_gone_nodes_test {
 namespace {
 
 using testing::SizeIs;
@@ -228,4 +228,4 @@ TEST(GoneNodes, AndOthersThatComeAreKnownToTheVeryNextQuestion) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_gone_nodes_test

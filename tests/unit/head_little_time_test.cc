@@ -7,7 +7,7 @@
 #include "daemon/head/answers/loop_share.h"
 #include "daemon/head/answers/step_question.h"
 
-namespace sonde::head {
+namespace sonde::head::head_little_time_test {
 namespace {
 
 constexpr Nanos kStart = 1'000'000 * kSecond;
@@ -91,4 +91,4 @@ TEST(LoopShare, ASpanBeginsWhenItIsAskedFor) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_little_time_test

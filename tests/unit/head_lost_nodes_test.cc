@@ -17,7 +17,7 @@
 #include "temp_dir.h"
 #include "tests/unit/head_ends.h"
 
-namespace sonde::head {
+namespace sonde::head::head_lost_nodes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -244,4 +244,4 @@ TEST_F(LostNodes, WhoAsksIsToldTheTime) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_lost_nodes_test

@@ -7,7 +7,7 @@
 
 #include "daemon/head/alarms/missing_nodes.h"
 
-namespace sonde::head {
+namespace sonde::head::head_missing_nodes_test {
 namespace {
 
 constexpr Nanos kStart = 1'000'000 * kSecond;
@@ -100,4 +100,4 @@ TEST(MissingNodes, OneThatHasOnlyJustComeIsNotMissed) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_missing_nodes_test

@@ -12,7 +12,7 @@
 #include "daemon/head/answers/live_source.h"
 #include "tests/unit/answering_nodes.h"
 
-namespace sonde::head {
+namespace sonde::head::head_names_test {
 namespace {
 
 // A question that no task of the range answers would else be an error: "no such name: task".
@@ -74,4 +74,4 @@ TEST(HeadNames, MoreSeriesThanAreLookedThroughAreNotMade) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_names_test

@@ -15,7 +15,7 @@
 #include "daemon/head/answers/node_questions.h"
 #include "tests/unit/answering_nodes.h"
 
-namespace sonde::head {
+namespace sonde::head::head_node_questions_test {
 namespace {
 
 constexpr std::chrono::seconds kPatience(20);
@@ -325,4 +325,4 @@ TEST_F(NodeQuestionsTest, AnAnswerThatComesAfterTheEndIsDropped) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_node_questions_test

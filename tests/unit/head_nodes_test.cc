@@ -10,7 +10,7 @@
 #include "daemon/loop.h"
 #include "daemon/step_clock.h"
 
-namespace sonde::head {
+namespace sonde::head::head_nodes_test {
 namespace {
 
 tree::Registration Who(const std::string& job, uint32_t node, uint32_t nodes) {
@@ -111,4 +111,4 @@ TEST_F(Away, HurryShortensTheTimeOfThoseThatAreAwayNow) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_nodes_test

@@ -16,7 +16,7 @@
 #include "tests/unit/fake_clock.h"
 #include "tests/unit/head_ends.h"
 
-namespace sonde::head {
+namespace sonde::head::head_out_of_reach_test {
 namespace {
 
 using testing::HasSubstr;
@@ -124,4 +124,4 @@ TEST_F(OutOfReach, ATimeBeforeNodesCameBackIsNotTold) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_out_of_reach_test

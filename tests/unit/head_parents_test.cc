@@ -12,7 +12,7 @@
 #include "daemon/tree/tick_merger.h"
 #include "tree_owners.h"
 
-namespace sonde::head {
+namespace sonde::head::head_parents_test {
 namespace {
 
 using testing::IsEmpty;
@@ -202,4 +202,4 @@ TEST(Parents, WhateverIsLateOrLostNobodySendsInACircle) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_parents_test

@@ -16,7 +16,7 @@
 #include "profiles/model/presence.h"
 #include "series/query/pieces/absences.h"
 
-namespace sonde::head {
+namespace sonde::head::head_presence_test {
 namespace {
 
 using testing::ElementsAre;
@@ -327,4 +327,4 @@ TEST_F(LackingRows, NotWhereThereIsNoRow) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_presence_test

@@ -14,7 +14,7 @@
 #include "daemon/head/record/step_record.h"
 #include "daemon/head/record/worker.h"
 
-namespace sonde::head {
+namespace sonde::head::head_reading_test {
 namespace {
 
 constexpr Nanos kStart = 1'000 * kSecond;
@@ -196,4 +196,4 @@ TEST(HeadWorker, DropsWhatItHasNotBegunWhenItEnds) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_reading_test

@@ -14,7 +14,7 @@
 #include "daemon/link/trust/handshake.h"
 #include "tests/unit/links_carriers.h"
 
-namespace sonde::head {
+namespace sonde::head::head_rendezvous_test {
 namespace {
 
 using tree::Type;
@@ -88,4 +88,4 @@ TEST(HeadRendezvous, NoNodeOfALargeStepMakesRoomForAnother) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_rendezvous_test

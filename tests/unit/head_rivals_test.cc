@@ -11,7 +11,7 @@
 #include "daemon/link/trust/acceptor.h"
 #include "daemon/message/places.h"
 
-namespace sonde::head {
+namespace sonde::head::head_rivals_test {
 namespace {
 
 using testing::ElementsAre;
@@ -143,4 +143,4 @@ TEST(Places, AreReadBackAndWhatIsNoneIsLeftOut) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_rivals_test

@@ -11,7 +11,7 @@
 #include "fake_clock.h"
 #include "queue_link.h"
 
-namespace sonde::head {
+namespace sonde::head::head_row_path_test {
 namespace {
 
 using testing::ElementsAre;
@@ -197,4 +197,4 @@ TEST_F(RowPaths, OfAHeadAloneGoOnWhereNewerValuesStandIn) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_row_path_test

@@ -15,7 +15,7 @@
 #include "daemon/head/slurm/asked.h"
 #include "daemon/head/slurm/squeue.h"
 
-namespace sonde::head {
+namespace sonde::head::head_slurm_test {
 namespace {
 
 using testing::HasSubstr;
@@ -206,4 +206,4 @@ TEST_F(SqueueTest, NoSqueueIsNoTrouble) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_slurm_test

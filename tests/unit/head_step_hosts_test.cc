@@ -17,7 +17,7 @@
 #include "daemon/head/answers/hosts_now.h"
 #include "daemon/head/answers/step_hosts.h"
 
-namespace sonde::head {
+namespace sonde::head::head_step_hosts_test {
 namespace {
 
 using testing::ElementsAre;
@@ -313,4 +313,4 @@ TEST(HostsNow, OfManyNodesAreMadeByOneOfThoseWhoAsk) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_step_hosts_test

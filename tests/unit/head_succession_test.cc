@@ -12,7 +12,7 @@
 #include "profiles/live/live_steps.h"
 #include "tests/unit/temp_dir.h"
 
-namespace sonde::head {
+namespace sonde::head::head_succession_test {
 namespace {
 
 using testing::ElementsAre;
@@ -345,4 +345,4 @@ TEST_F(Successions, WhoActsComesFirstWhereNodesLook) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_succession_test

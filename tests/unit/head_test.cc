@@ -9,7 +9,7 @@
 #include "daemon/head/record/step_record.h"
 #include "series/query/query.h"
 
-namespace sonde::head {
+namespace sonde::head::head_test {
 namespace {
 
 constexpr Nanos kStart = 100 * kSecond;
@@ -390,4 +390,4 @@ TEST(StepRecord, HasItsNotesWhereverItIsDescribed) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_test

@@ -7,7 +7,7 @@
 
 #include "daemon/head/record/uncounted.h"
 
-namespace sonde::head {
+namespace sonde::head::head_uncounted_test {
 namespace {
 
 using testing::AllOf;
@@ -49,4 +49,4 @@ TEST(Uncounted, ItSaysWhichAndWhy) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_uncounted_test

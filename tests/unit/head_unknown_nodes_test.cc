@@ -22,7 +22,7 @@
 #include "tests/unit/head_ends.h"
 #include "tests/unit/links_carriers.h"
 
-namespace sonde::head {
+namespace sonde::head::head_unknown_nodes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -322,4 +322,4 @@ TEST_F(UnknownNodes, KnownOnesAreTakenAsBefore) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_unknown_nodes_test

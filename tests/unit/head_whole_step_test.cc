@@ -11,7 +11,7 @@
 
 #include "tests/unit/head_measured_step.h"
 
-namespace sonde::head {
+namespace sonde::head::head_whole_step_test {
 namespace {
 
 using testing::HasSubstr;
@@ -208,4 +208,4 @@ TEST_F(RunningWholeStep, WhereAMetricHasNoRowItsNodesAreAskedIfSomeCameOrLeft) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_whole_step_test

@@ -7,7 +7,7 @@
 
 #include "daemon/head/record/worker.h"
 
-namespace sonde::head {
+namespace sonde::head::head_worker_test {
 namespace {
 
 TEST(Worker, DoesOneJobAfterTheOtherOnAThreadOfItsOwn) {
@@ -54,4 +54,4 @@ TEST(Worker, AJobMayHoldTheLastOfIt) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_worker_test

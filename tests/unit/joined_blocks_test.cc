@@ -20,7 +20,7 @@
 #include "tests/unit/fake_clock.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde::head {
+namespace sonde::head::joined_blocks_test {
 namespace {
 
 using testing::AllOf;
@@ -507,4 +507,4 @@ TEST(BlockJoiner, ManyBlocksMakeSeveral) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::joined_blocks_test

@@ -34,7 +34,7 @@
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_failed_writes_test {
 namespace {
 
 using broken_disk::Fault;
@@ -633,4 +633,4 @@ TEST_F(FailedWritesTest, ALiveStepLosesNothingThatWasSyncedAfterASyncHasFailed) 
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_failed_writes_test

@@ -23,7 +23,7 @@
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_fault_campaign_test {
 namespace {
 
 using broken_disk::Fault;
@@ -270,4 +270,4 @@ TEST(FaultCampaignTest, WhateverFailsWhatWasAcknowledgedIsThere) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_fault_campaign_test

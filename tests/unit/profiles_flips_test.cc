@@ -26,7 +26,7 @@
 #include "profiles/upkeep/verify.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_flips_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -364,4 +364,4 @@ TEST_F(FlipsTest, AnArchiveThatIsMovedWhileAStepRunsKeepsWhatWasAcknowledged) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_flips_test

@@ -24,7 +24,7 @@
 #include "series/sketch/sketch.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_growth_test {
 namespace {
 
 using testing::HasSubstr;
@@ -305,4 +305,4 @@ TEST_F(GrownArchiveTest, AnUnknownStateIsFoundByItsNameAndByUnknown) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_growth_test

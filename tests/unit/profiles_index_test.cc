@@ -21,7 +21,7 @@
 #include "profiles/upkeep/verify.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_index_test {
 namespace {
 
 using testing::ElementsAre;
@@ -467,4 +467,4 @@ TEST_F(IndexTest, TasksOfAnArrayAreFoundByEveryIdTheyHave) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_index_test

@@ -16,7 +16,7 @@
 #include "profiles/upkeep/retention.h"
 #include "tests/unit/profiles_days.h"
 
-namespace sonde {
+namespace sonde::profiles_retention_test {
 namespace {
 
 using testing::ElementsAre;
@@ -308,4 +308,4 @@ TEST(PruneReport, TravelsAsJson) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_retention_test

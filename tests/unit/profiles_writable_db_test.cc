@@ -19,7 +19,7 @@
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_writable_db_test {
 namespace {
 
 using broken_disk::Fault;
@@ -187,4 +187,4 @@ TEST_F(OpeningTest, AnyChangeThatFailsLeavesADatabase) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_writable_db_test

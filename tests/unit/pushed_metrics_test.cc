@@ -6,7 +6,7 @@
 
 #include "daemon/node/record/pushed_source.h"
 
-namespace sonde {
+namespace sonde::pushed_metrics_test {
 namespace {
 
 using Kind = web::PushedValue::Kind;
@@ -84,4 +84,4 @@ TEST_F(Pushed, IsBounded) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::pushed_metrics_test

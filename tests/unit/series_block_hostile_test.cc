@@ -11,7 +11,7 @@
 #include "series/block/block.h"
 #include "series/block/format.h"
 
-namespace sonde {
+namespace sonde::series_block_hostile_test {
 namespace {
 
 using namespace block_format;
@@ -269,4 +269,4 @@ TEST(BlockHostile, AColumnIsTheSumOfFewOthers) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_block_hostile_test

@@ -11,7 +11,7 @@
 
 #include "series/block/block.h"
 
-namespace sonde {
+namespace sonde::series_block_property_test {
 namespace {
 
 using Random = std::mt19937_64;
@@ -203,4 +203,4 @@ TEST(BlockProperty, WhatASiblingTellsIsNotSaidAgain) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_block_property_test

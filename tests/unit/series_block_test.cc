@@ -11,7 +11,7 @@
 #include "series/block/block.h"
 #include "series/block/format.h"
 
-namespace sonde {
+namespace sonde::series_block_test {
 namespace {
 
 constexpr Nanos kStart = 1'795'232'000 * kSecond;
@@ -260,4 +260,4 @@ TEST(Block, QuietCountersTakeLessThanATenthOfAByte) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_block_test

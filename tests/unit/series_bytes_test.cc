@@ -8,7 +8,7 @@
 #include "series/block/schema.h"
 #include "series/query/query.h"
 
-namespace sonde {
+namespace sonde::series_bytes_test {
 namespace {
 
 // Any but none.
@@ -113,4 +113,4 @@ TEST(SchemaBytes, AUnitMayBeAsLongAsAnApplicationMayRegisterIt) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_bytes_test

@@ -8,7 +8,7 @@
 #include "series/query/counter_total.h"
 #include "series/query/query.h"
 
-namespace sonde {
+namespace sonde::series_counter_total_test {
 namespace {
 
 using Rows = std::vector<std::vector<double>>;  // the values of the nodes that are in each
@@ -148,4 +148,4 @@ TEST(CounterTotal, NeverFallsAndIsTheSameForWhoAsks) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_counter_total_test

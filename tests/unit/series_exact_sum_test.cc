@@ -14,7 +14,7 @@
 #include "series/query/exact_sum.h"
 #include "series/query/group_values.h"
 
-namespace sonde {
+namespace sonde::series_exact_sum_test {
 namespace {
 
 constexpr double kMax = std::numeric_limits<double>::max();
@@ -195,4 +195,4 @@ TEST(NumberColumn, EveryDoubleComesBackAndWhatIsDecimalIsSmall) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_exact_sum_test

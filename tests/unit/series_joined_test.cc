@@ -8,7 +8,7 @@
 #include "series/block/joined.h"
 #include "series/store/store.h"
 
-namespace sonde {
+namespace sonde::series_joined_test {
 namespace {
 
 constexpr size_t kColumns = 40;
@@ -122,4 +122,4 @@ TEST(Joined, ALaterVersionIsNamed) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_joined_test

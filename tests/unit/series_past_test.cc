@@ -9,7 +9,7 @@
 #include "series/store/past.h"
 #include "series/store/store.h"
 
-namespace sonde {
+namespace sonde::series_past_test {
 namespace {
 
 Series Gauge(const std::string& name) {
@@ -90,4 +90,4 @@ TEST(Past, TheCounterTellsWhichMetricHasThem) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_past_test

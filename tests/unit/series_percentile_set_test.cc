@@ -10,7 +10,7 @@
 
 #include "series/query/percentile_set.h"
 
-namespace sonde {
+namespace sonde::series_percentile_set_test {
 namespace {
 
 constexpr double kShares[] = {0.05, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999};
@@ -108,4 +108,4 @@ TEST(PercentileSet, WhatWriteCannotHaveWrittenIsRefused) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_percentile_set_test

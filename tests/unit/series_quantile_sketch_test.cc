@@ -11,7 +11,7 @@
 
 #include "series/sketch/quantile_sketch.h"
 
-namespace sonde {
+namespace sonde::series_quantile_sketch_test {
 namespace {
 
 constexpr double kQuantiles[] = {0.001, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99, 0.999};
@@ -205,4 +205,4 @@ TEST(QuantileSketch, BytesThatNoSketchHasAreRefused) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_quantile_sketch_test

@@ -11,7 +11,7 @@
 #include "series/query/query.h"
 #include "series/store/reduced.h"
 
-namespace sonde {
+namespace sonde::series_query_counter_test {
 namespace {
 
 using Times = std::vector<std::pair<double, double>>;
@@ -230,4 +230,4 @@ TEST(CounterQuery, TheLastOfABucketIsTheSumOfTheLast) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_query_counter_test

@@ -16,7 +16,7 @@
 #include "series/query/query.h"
 #include "series/query/steps.h"
 
-namespace sonde {
+namespace sonde::series_query_part_test {
 namespace {
 
 constexpr Nanos kPeriod = 10 * kSecond;
@@ -463,4 +463,4 @@ TEST(QueryPart, WhatCountersCountAfterTheirLastTimeIsTheirLastValue) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_query_part_test

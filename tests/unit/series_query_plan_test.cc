@@ -4,7 +4,7 @@
 
 #include "series/query/plan.h"
 
-namespace sonde {
+namespace sonde::series_query_plan_test {
 namespace {
 
 using enum AnswerWay;
@@ -85,4 +85,4 @@ TEST(QueryPlan, ARunningStepsPartIsOfItsNodes) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_query_plan_test

@@ -15,7 +15,7 @@
 #include "series/query/query.h"
 #include "series/query/steps.h"
 
-namespace sonde {
+namespace sonde::series_query_reference_test {
 namespace {
 
 constexpr Nanos kStep = 600 * kSecond;  // so that a few points span several hours
@@ -334,4 +334,4 @@ TEST(QueryReference, TheDataRangeIsEnough) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_query_reference_test

@@ -9,7 +9,7 @@
 
 #include "series/query/query.h"
 
-namespace sonde {
+namespace sonde::series_query_test {
 namespace {
 
 using testing::ElementsAre;
@@ -312,4 +312,4 @@ TEST(Query, NonsenseIsRefused) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_query_test

@@ -13,7 +13,7 @@
 #include "series/query/steps.h"
 #include "series/store/reduced.h"
 
-namespace sonde {
+namespace sonde::series_reduced_query_test {
 namespace {
 
 struct Step {
@@ -321,4 +321,4 @@ TEST(QuerySteps, ASeriesAloneIsWhatAGroupOfItWouldBe) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_reduced_query_test

@@ -11,7 +11,7 @@
 #include "core/histogram_buckets.h"
 #include "series/sketch/sketch.h"
 
-namespace sonde {
+namespace sonde::series_sketch_test {
 namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
@@ -170,4 +170,4 @@ TEST(Sketch, BytesThatNoSketchHasAreRefused) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_sketch_test

@@ -11,7 +11,7 @@
 #include "series/store/reduced.h"
 #include "series/store/store.h"
 
-namespace sonde {
+namespace sonde::series_store_test {
 namespace {
 
 using testing::ElementsAre;
@@ -476,4 +476,4 @@ TEST(Store, SchemasCountAgainstTheMemoryToo) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_store_test

@@ -8,7 +8,7 @@
 
 #include "series/block/thin.h"
 
-namespace sonde {
+namespace sonde::series_thin_test {
 namespace {
 
 using testing::ElementsAre;
@@ -136,4 +136,4 @@ TEST_F(ThinTest, RefusesWhatDoesNotFit) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::series_thin_test

@@ -19,7 +19,7 @@
 #include "queue_link.h"
 #include "tree_owners.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_acknowledgement_test {
 namespace {
 
 // Whoever is between two links is waited for all the time that a test takes.
@@ -305,4 +305,4 @@ TEST(BlockAcks, WaitForThePulseUnlessTheNodeIsInAHurry) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_acknowledgement_test

@@ -15,7 +15,7 @@
 #include "fake_clock.h"
 #include "tree_owners.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_ahead_test {
 namespace {
 
 using testing::Each;
@@ -139,4 +139,4 @@ TEST_F(Ahead, NoTickIsTooFarAhead) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_ahead_test

@@ -15,7 +15,7 @@
 #include "daemon/tree/uplink.h"
 #include "series/store/store.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_blocks_test {
 namespace {
 
 using testing::AllOf;
@@ -575,4 +575,4 @@ TEST(BlockSender, NodesDoNotAllStartAtOnceAtTheEnd) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_blocks_test

@@ -18,7 +18,7 @@
 #include "fake_clock.h"
 #include "tree_owners.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_delivery_test {
 namespace {
 
 constexpr uint32_t kHead = kHeadIndex;
@@ -506,4 +506,4 @@ TEST(Delivery, ALinkThatTakesNothingGetsLessDetailAndTheTotalsStayRight) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_delivery_test

@@ -12,7 +12,7 @@
 #include "daemon/tree/frame_window.h"
 #include "daemon/tree/node_set.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_frame_test {
 namespace {
 
 using testing::ElementsAre;
@@ -486,4 +486,4 @@ TEST_F(Window, LeavesOutEverySecondOfEachStreamButNoLastValues) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_frame_test

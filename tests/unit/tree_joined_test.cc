@@ -14,7 +14,7 @@
 #include "tests/unit/queue_link.h"
 #include "tests/unit/tree_owners.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_joined_test {
 namespace {
 
 using testing::ElementsAre;
@@ -124,4 +124,4 @@ TEST_F(JoinedOfAChild, OfNodesThatAreNotThereLoseThoseAlone) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_joined_test

@@ -15,7 +15,7 @@
 #include "fake_clock.h"
 #include "tree_owners.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_last_known_test {
 namespace {
 
 constexpr double kNone = std::numeric_limits<double>::quiet_NaN();
@@ -173,4 +173,4 @@ TEST_F(LastKnownTest, ThoughItsSeriesHaveChanged) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_last_known_test

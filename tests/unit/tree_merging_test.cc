@@ -13,7 +13,7 @@
 #include "daemon/tree/ended_parts.h"
 #include "daemon/tree/tick_merger.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_merging_test {
 namespace {
 
 Reduced One(double value, Owner owner) {
@@ -468,4 +468,4 @@ TEST_F(Merging, WhatIsNotSampledAtATickIsMissingFromARowThatIsMadeLate) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_merging_test

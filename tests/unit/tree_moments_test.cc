@@ -14,7 +14,7 @@
 #include "daemon/tree/uplink.h"
 #include "tree_owners.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_moments_test {
 namespace {
 
 using collect::Moments;
@@ -665,4 +665,4 @@ TEST(Children, AtTheHeadWhatCameUpToBeginSafeIsSafeWithEndSafe) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_moments_test

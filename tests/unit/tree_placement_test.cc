@@ -9,7 +9,7 @@
 #include "daemon/head/registry/homecoming.h"
 #include "daemon/tree/placement.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_placement_test {
 namespace {
 
 using testing::ElementsAre;
@@ -348,4 +348,4 @@ TEST(Placement, IsQuickForManyNodes) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_placement_test

@@ -14,7 +14,7 @@
 #include "daemon/loop.h"
 #include "daemon/tree/query_fanout.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_query_test {
 namespace {
 
 using testing::HasSubstr;
@@ -271,4 +271,4 @@ TEST(QueryFanout, OpenQuestionsShareABoundOfMemory) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_query_test

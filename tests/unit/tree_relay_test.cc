@@ -15,7 +15,7 @@
 #include "queue_link.h"
 #include "tree_owners.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_relay_test {
 namespace {
 
 constexpr Nanos kPeriod = 500 * kMillisecond;
@@ -125,4 +125,4 @@ TEST_F(RelayTest, AChildThatIsMissingWithAllOthersIsStoodInFor) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_relay_test

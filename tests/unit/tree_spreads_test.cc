@@ -16,7 +16,7 @@
 
 extern std::atomic<size_t> allocations;  // counted in collect_allocations.cc
 
-namespace sonde::tree {
+namespace sonde::tree::tree_spreads_test {
 namespace {
 
 Schema::Ptr SpreadSchema(size_t from) {
@@ -169,4 +169,4 @@ TEST(Spreads, AWarmTickAllocatesNextToNothing) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_spreads_test

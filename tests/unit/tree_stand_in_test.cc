@@ -16,7 +16,7 @@
 #include "queue_link.h"
 #include "tree_owners.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_stand_in_test {
 namespace {
 
 Series WorkTotal() {
@@ -257,4 +257,4 @@ TEST_F(RenewedStandIns, AreNoneWhereTheNodeIsBack) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_stand_in_test

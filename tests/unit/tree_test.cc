@@ -5,7 +5,7 @@
 #include "daemon/message/message.h"
 #include "daemon/node/record/own_reducer.h"
 
-namespace sonde::tree {
+namespace sonde::tree::tree_test {
 namespace {
 
 using testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST(LaunchMessage, IsCheckedKeyByKey) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_test

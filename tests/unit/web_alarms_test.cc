@@ -7,7 +7,7 @@
 #include "tests/unit/web_fake_source.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_alarms_test {
 namespace {
 
 namespace json = boost::json;
@@ -229,4 +229,4 @@ TEST_F(WebAlarms, WhatCannotBeTriedIsSaid) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_alarms_test

@@ -7,7 +7,7 @@
 
 #include "web/source/answers.h"
 
-namespace sonde::web {
+namespace sonde::web::web_answers_test {
 namespace {
 
 Answer Of(uint32_t answered, uint32_t expected, std::string rows_only) {
@@ -44,4 +44,4 @@ TEST(Answers, OneThatIsWholeKeepsItsNodes) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_answers_test

@@ -13,7 +13,7 @@
 #include "tests/unit/web_fake_source.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_changes_test {
 namespace {
 
 using testing::HasSubstr;
@@ -138,4 +138,4 @@ TEST(Changes, AreNoPostOfABrowsersThatSaysNeitherWhoAsksNorWhatItIs) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_changes_test

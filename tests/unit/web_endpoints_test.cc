@@ -13,7 +13,7 @@
 #include "tests/unit/web_fake_source.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_endpoints_test {
 namespace {
 
 namespace json = boost::json;
@@ -531,4 +531,4 @@ TEST_F(Endpoints, SeriesNamesTheRankOfATask) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_endpoints_test

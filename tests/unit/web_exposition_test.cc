@@ -7,7 +7,7 @@
 #include "web/prometheus/exposition_merge.h"
 #include "web/prometheus/exposition_text.h"
 
-namespace sonde::web {
+namespace sonde::web::web_exposition_test {
 namespace {
 
 using testing::HasSubstr;
@@ -130,4 +130,4 @@ TEST(MergeExpositions, RefusesWhatDoesNotFitTogether) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_exposition_test

@@ -8,7 +8,7 @@
 #include "web/route/gather.h"
 #include "web/source/notes.h"
 
-namespace sonde::web {
+namespace sonde::web::web_gather_test {
 namespace {
 
 using testing::HasSubstr;
@@ -98,4 +98,4 @@ TEST(Gather, NotesThatAreLeftOutAreCounted) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_gather_test

@@ -15,7 +15,7 @@
 #include "web/api/time_grid.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_heatmap_test {
 namespace {
 
 namespace json = boost::json;
@@ -567,4 +567,4 @@ TEST_F(HeatmapTest, SeriesNamesTheHostsOfExtremesAlone) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_heatmap_test

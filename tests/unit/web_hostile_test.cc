@@ -17,7 +17,7 @@
 #include "web/opentsdb/put_store.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_hostile_test {
 namespace {
 
 namespace json = boost::json;
@@ -455,4 +455,4 @@ TEST_F(HostileServer, BodiesOfAllConnectionsTogetherAreBounded) {
 #endif
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_hostile_test

@@ -5,7 +5,7 @@
 #include "web/http/http.h"
 #include "web/server/auth.h"
 
-namespace sonde::web {
+namespace sonde::web::web_http_test {
 namespace {
 
 using testing::HasSubstr;
@@ -209,4 +209,4 @@ TEST(Auth, TakesNoTokenInTheAddressOfData) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_http_test

@@ -16,7 +16,7 @@
 #include "web/opentsdb/put_store.h"
 #include "web/source/point_sink.h"
 
-namespace sonde::web {
+namespace sonde::web::web_limits_test {
 namespace {
 
 using testing::HasSubstr;
@@ -278,4 +278,4 @@ TEST_F(LargeTest, ButNotForEver) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_limits_test

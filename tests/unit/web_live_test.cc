@@ -8,7 +8,7 @@
 #include "tests/unit/web_client.h"
 #include "web/live/live.h"
 
-namespace sonde::web {
+namespace sonde::web::web_live_test {
 namespace {
 
 namespace json = boost::json;
@@ -240,4 +240,4 @@ TEST_F(LiveTest, AHeartbeatTellsThatItIsThere) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_live_test

@@ -8,7 +8,7 @@
 #include "web/http/negotiation.h"
 #include "web/server/cors.h"
 
-namespace sonde::web {
+namespace sonde::web::web_negotiation_test {
 namespace {
 
 using testing::HasSubstr;
@@ -181,4 +181,4 @@ TEST_F(ServerTest, ConfiguredOriginsMayAskWithTheToken) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_negotiation_test

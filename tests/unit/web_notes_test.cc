@@ -2,7 +2,7 @@
 
 #include "web/source/notes.h"
 
-namespace sonde::web {
+namespace sonde::web::web_notes_test {
 namespace {
 
 constexpr Nanos kStart = 1'700'000'000 * kSecond;
@@ -60,4 +60,4 @@ TEST(Notes, MoreThanAreShownAreCounted) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_notes_test

@@ -11,7 +11,7 @@
 #include "web/openapi.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_openapi_test {
 namespace {
 
 namespace json = boost::json;
@@ -105,4 +105,4 @@ TEST(OpenApi, ShapesInShort) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_openapi_test

@@ -9,7 +9,7 @@
 #include "series/alias/aliases.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_opentsdb_aliases_test {
 namespace {
 
 namespace json = boost::json;
@@ -338,4 +338,4 @@ TEST_F(Aliases, SuggestAndLookupListThem) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_opentsdb_aliases_test

@@ -5,7 +5,7 @@
 #include "web/opentsdb/ask.h"
 #include "web/opentsdb/request.h"
 
-namespace sonde::web {
+namespace sonde::web::web_opentsdb_request_test {
 namespace {
 
 constexpr Nanos kNow = 1'800'000'000 * kSecond;
@@ -163,4 +163,4 @@ TEST(OpenTsdbLookup, ReadsTheExpression) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_opentsdb_request_test

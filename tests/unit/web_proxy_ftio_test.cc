@@ -8,7 +8,7 @@
 
 #include "tests/unit/web_proxy_fixture.h"
 
-namespace sonde::web {
+namespace sonde::web::web_proxy_ftio_test {
 namespace {
 
 using testing::HasSubstr;
@@ -233,4 +233,4 @@ TEST_F(Proxy, WhatFtioCannotBeAskedIsRefused) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_proxy_ftio_test

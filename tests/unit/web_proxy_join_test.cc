@@ -9,7 +9,7 @@
 
 #include "tests/unit/web_proxy_fixture.h"
 
-namespace sonde::web {
+namespace sonde::web::web_proxy_join_test {
 namespace {
 
 using testing::HasSubstr;
@@ -154,4 +154,4 @@ TEST_F(Proxy, StepsAreListedInTheirOrderWhoeverAnswersFirst) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_proxy_join_test

@@ -14,7 +14,7 @@
 #include "web/opentsdb/put_store.h"
 #include "web/proxy/queue.h"
 
-namespace sonde::web {
+namespace sonde::web::web_proxy_test {
 namespace {
 
 using testing::AllOf;
@@ -510,4 +510,4 @@ TEST_F(Proxy, RunningStepsAreDiscovered) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_proxy_test

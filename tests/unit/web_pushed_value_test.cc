@@ -7,7 +7,7 @@
 
 #include "web/source/pushed_value.h"
 
-namespace sonde::web {
+namespace sonde::web::web_pushed_value_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST(PushedValue, NothingThatIsNoValueGetsIn) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_pushed_value_test

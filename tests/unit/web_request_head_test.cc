@@ -3,7 +3,7 @@
 
 #include "web/server/request_head.h"
 
-namespace sonde::web {
+namespace sonde::web::web_request_head_test {
 namespace {
 
 // 0: nothing is wrong with it.
@@ -75,4 +75,4 @@ TEST(RequestHead, FindsItsEnd) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_request_head_test

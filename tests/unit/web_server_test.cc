@@ -10,7 +10,7 @@
 
 #include "tests/unit/web_client.h"
 
-namespace sonde::web {
+namespace sonde::web::web_server_test {
 namespace {
 
 using testing::HasSubstr;
@@ -245,4 +245,4 @@ TEST_F(ServerTest, IdleItDoesNotWakeUp) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_server_test

@@ -10,7 +10,7 @@
 #include "tests/unit/web_fake_source.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_small_steps_test {
 namespace {
 
 namespace json = boost::json;
@@ -113,4 +113,4 @@ TEST_F(SmallSteps, ExtremesNameTheirHostsBehindADaemonThatWasStartedAnew) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_small_steps_test

@@ -8,7 +8,7 @@
 #include "tests/unit/web_fake_source.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_steps_test {
 namespace {
 
 namespace json = boost::json;
@@ -226,4 +226,4 @@ TEST_F(StepsOverHttp, ThePageOfAComparisonHasAnAddress) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_steps_test

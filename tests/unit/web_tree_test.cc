@@ -9,7 +9,7 @@
 #include "tests/unit/web_fake_source.h"
 #include "web/router.h"
 
-namespace sonde::web {
+namespace sonde::web::web_tree_test {
 namespace {
 
 constexpr Nanos kNow = 1'800'000'000 * kSecond;
@@ -115,4 +115,4 @@ TEST_F(TreeEndpoint, ItsSizeIsBounded) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::web_tree_test
