@@ -44,15 +44,16 @@ sonde_part() (
     'BEGIN { printf "== %s: %.0f s, %.0f s of CPU time\n", name, end - begin, ticks / 100 }'
 )
 
-# sonde_setup TARGET KIND COMMAND...: the dependencies of a kind, and with them TARGET, demo or all, built in
+# sonde_setup TARGET KINDS COMMAND...: the dependencies of these kinds, and with them TARGET, demo or all, built in
 # build/release. COMMAND sees to what is needed afterwards, and runs beside it. Progress goes to stderr: stdout
 # belongs to the script's own result.
 sonde_setup() {
-  local target=$1 kind=$2 beside log status=0
+  local target=$1 to_build_with beside log status=0
+  read -ra to_build_with <<<"$2"
   shift 2
   log=$(mktemp -t sonde-setup.XXXXXX)
   {
-    sonde_part "packages to build with" "$SONDE_ROOT/scripts/deps" install "$kind"
+    sonde_part "packages to build with" "$SONDE_ROOT/scripts/deps" install "${to_build_with[@]}"
     "$@" >"$log" 2>&1 &
     beside=$!
     # shellcheck disable=SC2064  # these are what they are now
