@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <csignal>
 #include <utility>
 
 #include "core/log.h"
@@ -20,6 +21,8 @@ void Node::OnTask(uint32_t rank, pid_t pid) {
 }
 
 void Node::OnTaskExit(uint32_t rank, int wait_status) {
+  // It has gone on, unless it was killed where it stood, if only for a moment: nobody has looked.
+  if (suspended_ && (wait_status & 0x7f) != SIGKILL) LookForSuspension();
   tasks_.Ended(rank);
   suspension_.Ended(rank);
   ++bye_.tasks_ended;
