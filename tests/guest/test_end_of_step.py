@@ -16,12 +16,12 @@ from guest_cluster import MORE
 COVERAGE = re.compile(r"Coverage [\d.]+ %: (\d+) of (\d+) node samples(?: (\d+) never taken)?")
 DRAINED = "IDLE+DRAIN Kill task failed"
 
-# Before the first task, while tasks start, and after them.
+# The longest one; then before the first task, while tasks start, and after them.
 NAMES = (
-    "plain", "unwritable_output", "unwritable_batch_output", "missing_program", "missing_mpi",
+    "acting_head", "plain", "unwritable_output", "unwritable_batch_output", "missing_program", "missing_mpi",
     "missing_container", "hung_filesystem", "failing_prolog", "cancelled", "failing_init_post_opt", "failing_user_init",
     "failing_task_init_privileged", "failing_task_init", "failing_task_post_fork", "failing_task_exit",
-    "failing_mpi_prefork", "short_epilog", "slow_epilog", "all_metrics", "killed_daemon", "acting_head",
+    "failing_mpi_prefork", "short_epilog", "slow_epilog", "all_metrics", "killed_daemon",
     "exporters_readers", "followers", "alarm_command", "key", "failing_task_exit_first",
     "alarm_command_of_killed", "stopped_daemon", "killed_slurmstepd", "stopped_start", "killed_at_end",
 )  # fmt: skip
@@ -65,46 +65,56 @@ def check(seen, name):
     assert watched["left_at_all"] == {}
 
 
+def was_to_fail(seen):
+    assert seen["without"]["code"] != 0
+
+
+def failed_or_said_so(seen):
+    """srun of Slurm 22.05 says it and ends with 0."""
+    without = seen["without"]
+    assert without["code"] != 0 or "launch failed" in without["output"], without
+
+
+def killed_in_time(seen):
+    output = seen["with"]["output"]
+    assert output.endswith("killed at its end\n"), output
+
+
+def was_watched(seen):
+    output = " ".join(seen["with"]["output"].split())
+    assert re.search(r"Sonde: \S+ \(sleep\) on \S+: completed", output), output
+    got, expected, skipped = COVERAGE.search(output).groups()
+    assert int(got) + int(skipped or 0) == int(expected), output
+
+
+def names_what_was_not_asked(seen):
+    output = " ".join(seen["with"]["output"].split())
+    assert "the space of /tmp/hung (fuse.sshfs) is not recorded" in output, output
+
+
+def shows_no_key(seen):
+    """Neither a task nor a record: it has 64 hexadecimal digits; zeros say that there is none yet."""
+    output = seen["with"]["output"]
+    assert output.count("SLURM_PROCID=") >= 4 and "JobState=" in output, output
+    assert not re.findall(r"(?!0{64})[0-9a-f]{64}", output)
+
+
+# What was to fail failed, what was to run was watched, and what else a scenario is about.
+BESIDES = {
+    "missing_container": was_to_fail, "failing_mpi_prefork": failed_or_said_so, "killed_at_end": killed_in_time,
+    "short_epilog": was_watched, "slow_epilog": was_watched, "all_metrics": was_watched,
+    "hung_filesystem": names_what_was_not_asked, "key": shows_no_key,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_nodes_are_as_without_telemetry(seen, name):
     if name == "stopped_start" and DRAINED in seen[name]["without"]["code"][1].values():
         # As 22.05 does: its slurmstepd waits for the stopped process for ever, and with it what it started.
         pytest.skip("Slurm drains the node without telemetry, too")
     check(seen, name)
-
-
-def test_what_was_to_fail_failed_and_what_was_to_run_was_watched(seen):
-    if "missing_container" in seen:
-        assert seen["missing_container"]["without"]["code"] != 0
-    if "failing_mpi_prefork" in seen:
-        # srun of Slurm 22.05 says so and ends with 0.
-        without = seen["failing_mpi_prefork"]["without"]
-        assert without["code"] != 0 or "launch failed" in without["output"], without
-    if "killed_at_end" in seen:
-        output = seen["killed_at_end"]["with"]["output"]
-        assert output.endswith("killed at its end\n"), output
-    for name in ("short_epilog", "slow_epilog", "all_metrics"):
-        if name in seen:
-            output = " ".join(seen[name]["with"]["output"].split())
-            assert re.search(r"Sonde: \S+ \(sleep\) on \S+: completed", output), output
-            got, expected, skipped = COVERAGE.search(output).groups()
-            assert int(got) + int(skipped or 0) == int(expected), output
-
-
-def test_the_profile_names_a_filesystem_that_was_not_asked(seen):
-    if "hung_filesystem" not in seen:
-        pytest.skip("not asked for")
-    output = " ".join(seen["hung_filesystem"]["with"]["output"].split())
-    assert "the space of /tmp/hung (fuse.sshfs) is not recorded" in output, output
-
-
-def test_no_task_and_no_record_shows_the_key(seen):
-    """Which has 64 hexadecimal digits; zeros say that there is none yet."""
-    if "key" not in seen:
-        pytest.skip("not asked for")
-    output = seen["key"]["with"]["output"]
-    assert output.count("SLURM_PROCID=") >= 4 and "JobState=" in output, output
-    assert not re.findall(r"(?!0{64})[0-9a-f]{64}", output)
+    if name in BESIDES:
+        BESIDES[name](seen[name])
 
 
 # Callbacks run in processes of their own then, which share slurmstepd's memory and not its descriptors.
