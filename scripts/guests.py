@@ -74,6 +74,10 @@ class Guest:
                 start_new_session=True,
                 preexec_fn=die_with_parent,
             )
+        # A session of its own has a priority of its own: autogroup in sched(7).
+        with contextlib.suppress(OSError):
+            nice = os.getpriority(os.PRIO_PROCESS, 0)
+            pathlib.Path(f"/proc/{self.process.pid}/autogroup").write_text(str(nice))
         # What is done to a guest is done to its namespace.
         while self.runs() and self._namespace() is None:
             time.sleep(0.001)

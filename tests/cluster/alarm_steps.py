@@ -12,7 +12,7 @@ from telemetry import LEVEL, Step
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
 
 # Rank 2 takes memory, rank 1 sleeps, the others compute, until the file `stop` is there. They pause, so
-# that on a machine that has other things to do they get the same time all the same.
+# that on a machine that has other things to do they get the same time all the same, of a second.
 WORK = """
 import os, sys, time
 rank, stop = int(os.environ["SLURM_PROCID"]), sys.argv[1]
@@ -36,17 +36,20 @@ def room(cluster):
     return directory
 
 
-class Working:
-    """A step of four tasks that ends when it is told to."""
+SECONDS = ["--telemetry-level=2", "--telemetry-period=1s"]
 
-    def __init__(self, cluster, room, rules="", env=None, work=WORK):
+
+class Working:
+    """A step of four tasks that ends when it is told to. Where tasks are compared, `options` asks for the rates
+    of whole seconds."""
+
+    def __init__(self, cluster, room, rules="", env=None, work=WORK, options=LEVEL):
         self.room = room
         (room / "work.py").write_text(work)
-        options = []
         if rules:
             (room / "rules").write_text(rules)
-            options = [f"--telemetry-alarms={room / 'rules'}"]
-        words = ["srun", "-N4", *LEVEL, *options, PYTHON, str(room / "work.py"), str(room / "stop")]
+            options = [*options, f"--telemetry-alarms={room / 'rules'}"]
+        words = ["srun", "-N4", *options, PYTHON, str(room / "work.py"), str(room / "stop")]
         self.step = Step(cluster, words, env=env)
 
     def raised(self, name, timeout=20, of=lambda alarm: True):

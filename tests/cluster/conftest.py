@@ -327,8 +327,11 @@ class Cluster:
     def _foreign(self, path):
         numbers = {int(digits) for digits in re.findall(r"\d+", path.name)}
         mine = range(self.facts["first_job"], self.facts["last_job"] + 1)
+        # Also of `sonde run`, which has no number.
+        if belongings.is_of_others(path, self.dir):
+            return True
         if any(number in mine for number in numbers):
-            return belongings.is_of_others(path, self.dir)
+            return False
         return any(number in jobs for number in numbers for jobs in other_jobs(self.dir))
 
     # --- Logs and end

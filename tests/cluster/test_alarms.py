@@ -10,7 +10,7 @@ import urllib.error
 import urllib.parse
 
 import pytest
-from alarm_steps import Working, node_of, post, room  # noqa: F401
+from alarm_steps import SECONDS, Working, node_of, post, room  # noqa: F401
 from conftest import BUILD, ROOT, SONDE, USER, wait_for
 from telemetry import LEVEL, Step, report_of
 
@@ -105,7 +105,7 @@ def test_a_task_that_sleeps_while_others_compute(cluster, room):
         "slow: task_cpu_seconds_total{mode=user} rate lags 2 by 50% for 1s\n"
         "busy: task_cpu_seconds_total{mode=user} all rate > 0.05 for 1s\n"
     )
-    working = Working(cluster, room, rules)
+    working = Working(cluster, room, rules, options=SECONDS)
     slow = working.raised("slow", of=lambda alarm: alarm.get("rank") == 1)
     lazy = working.raised("lazy", of=lambda alarm: alarm["node"] == slow["node"])
     names = [alarm["name"] for alarm in json.loads(working.step.live().get("/alarms"))["main"]]

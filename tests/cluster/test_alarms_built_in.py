@@ -10,7 +10,7 @@ import signal
 import subprocess
 
 import pytest
-from alarm_steps import Working, node_of, post, room  # noqa: F401
+from alarm_steps import SECONDS, Working, node_of, post, room  # noqa: F401
 from conftest import BUILD, SONDE, USER, wait_for
 from telemetry import LEVEL, Step, daemon, report_of
 
@@ -182,7 +182,7 @@ def test_the_built_in_rule_of_an_idle_node_but_for_its_patience(cluster, room):
 
 def test_the_built_in_rule_of_a_straggler_but_for_its_patience(cluster, room):
     with sooner(cluster, "straggler", "1m", "2s"):
-        working = Working(cluster, room)
+        working = Working(cluster, room, options=SECONDS)
         raised = working.raised("straggler", 60, of=lambda alarm: alarm.get("rank") == 1)
         profile = working.stop()
     assert raised["text"].startswith("it computes far less than the others: ")

@@ -46,8 +46,14 @@ def nothing_runs_on(cluster):
 
 
 def heatmap(live, step, **asked):
+    """Of all nodes: one that is late with its answer is left out, and that is said."""
     query = "&".join(f"{key}={value}" for key, value in asked.items())
-    return json.loads(live.get(f"/api/v1/heatmap?job={step.id}&{query}"))
+
+    def of_all():
+        answer = json.loads(live.get(f"/api/v1/heatmap?job={step.id}&{query}"))
+        return answer if answer["nodes_answered"] == answer["nodes_expected"] else None
+
+    return wait_for(of_all, "an answer of all nodes")
 
 
 def numbers(row):

@@ -1,6 +1,7 @@
 """Eight programs with one thing wrong each: `sonde hints` names it with the change that helps, and the
 program is better when that change is made."""
 
+import contextlib
 import json
 import os
 import re
@@ -11,11 +12,12 @@ import threading
 import time
 
 import pytest
-from conftest import ROOT, SLURM, SONDE, USER
+from conftest import ROOT, SLURM, SONDE, USER, wait_for
 from telemetry import Step, report_of
 
 OPTIONS = ["--telemetry-level=2", "--telemetry-period=100ms"]
 SECONDS = 6
+FIRST = -15
 
 
 @pytest.fixture(scope="module")
@@ -67,8 +69,43 @@ class Ran:
         return f"{self.seconds} s, {list(self.hints)}, {json.dumps(self.facts, indent=1)}"
 
 
+def tasks_of(program):
+    """(pid, environment) of the processes that run it."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                if not file.read().startswith(str(program).encode()):
+                    continue
+            with open(f"/proc/{pid}/environ", "rb") as file:
+                yield int(pid), file.read().split(b"\0")
+        except OSError:
+            continue
+
+
+def go_first(step, program, count):
+    """What a program is limited by shows where it has processors of its own: as on a node of a real cluster its
+    tasks shall not wait for what else runs on this machine."""
+    seen = set()
+
+    def begun():
+        for pid, environ in tasks_of(program):
+            if f"SLURM_JOB_ID={step.id.split('.')[0]}".encode() in environ:
+                seen.add(pid)
+        return len(seen) >= count or step.process.poll() is not None
+
+    wait_for(begun, f"{count} tasks")
+    for pid in seen:
+        with contextlib.suppress(OSError):  # it has ended, or we may not
+            os.setpriority(os.PRIO_PROCESS, pid, FIRST)
+            # A session of its own has a priority of its own: autogroup in sched(7).
+            with open(f"/proc/{pid}/autogroup", "w", encoding="utf-8") as file:
+                file.write(str(FIRST))
+
+
 def start(cluster, work, mode, *options, seconds=SECONDS, env=None):
-    return Step(cluster, ["srun", *OPTIONS, *options, work, mode, str(seconds)], env=env)
+    step = Step(cluster, ["srun", *OPTIONS, *options, work, mode, str(seconds)], env=env)
+    go_first(step, work, 2 if "-n2" in options else 1)
+    return step
 
 
 def test_idle_cores_and_leaks(cluster, work):
@@ -156,29 +193,16 @@ class SlowNode:
     """Holds up the tasks on a node for half of the time, as a host would that has other machines to run."""
 
     def __init__(self, cluster, host, program):
-        self._host, self._program = host, str(program)
+        self._host, self._program = host, program
         self._end = threading.Event()
         self._thread = threading.Thread(target=self._run)
         self._thread.start()
 
-    def _tasks(self):
-        for pid in filter(str.isdigit, os.listdir("/proc")):
-            try:
-                with open(f"/proc/{pid}/cmdline", "rb") as file:
-                    if not file.read().startswith(self._program.encode()):
-                        continue
-                with open(f"/proc/{pid}/environ", "rb") as file:
-                    if f"SLURMD_NODENAME={self._host}".encode() in file.read().split(b"\0"):
-                        yield int(pid)
-            except OSError:
-                continue
-
     def _signal(self, which):
-        for pid in self._tasks():
-            try:
-                os.kill(pid, which)
-            except ProcessLookupError:
-                pass
+        for pid, environ in tasks_of(self._program):
+            if f"SLURMD_NODENAME={self._host}".encode() in environ:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, which)
 
     def _run(self):
         while not self._end.wait(0.04):
