@@ -6,6 +6,7 @@ import re
 import shlex
 import shutil
 import signal
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,8 @@ class Pane:
 
     def __init__(self, cluster, width, height=24, env=()):
         self.cluster = cluster
+        shown = cluster.run(["env", "--null"]).stdout
+        self.environment = dict(line.split("=", 1) for line in shown.split("\0") if line)
         self.socket = f"sonde-top-{os.getpid()}-{next(NUMBERS)}"
         shell = ["env", "PS1=ready> ", "LANG=C.UTF-8", *env, "bash", "--norc", "--noprofile"]
         size = ["-x", str(width), "-y", str(height)]
@@ -30,7 +33,12 @@ class Pane:
         self.until("ready>")
 
     def tmux(self, *words):
-        done = self.cluster.run(["tmux", "-u", "-L", self.socket, *words])
+        """As the user, but not by `scripts/cluster run`: a screen is looked at often, and that takes longer."""
+        done = subprocess.run(
+            ["tmux", "-u", "-L", self.socket, *words], env=self.environment, cwd=self.environment["HOME"],
+            user=USER, group=USER, extra_groups=[], stdin=subprocess.DEVNULL, capture_output=True, text=True,
+            timeout=60, check=False,
+        )  # fmt: skip
         assert done.returncode == 0, done.stderr
         return done.stdout
 

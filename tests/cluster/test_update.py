@@ -1,11 +1,13 @@
 """An update of the package while steps run breaks none of them: programs and plugin are replaced, or
 taken away, as rpm and dpkg do, by renaming."""
 
+import contextlib
 import os
 import pathlib
 import shutil
 import signal
 import tempfile
+import time
 
 import belongings
 import pytest
@@ -83,6 +85,14 @@ def wait_standby(installed, step):
     cluster.wait_for(lambda: samples() >= before + 3, "three ticks")
 
 
+def has_both_since(step, moment):
+    """Whether the head that there is now has ticks of both nodes."""
+    with contextlib.suppress(OSError):  # the endpoint is still that of the other one
+        counted = step.live().query("sonde_samples_total", aggregator="count")
+        return counted and any(n >= 2 and int(at[:10]) > moment for at, n in counted[0]["dps"].items())
+    return False
+
+
 @pytest.mark.parametrize("update", ["install", "remove"])
 def test_a_step_goes_on_with_the_programs_that_it_began_with(installed, update):
     cluster = installed.cluster
@@ -92,6 +102,7 @@ def test_a_step_goes_on_with_the_programs_that_it_began_with(installed, update):
     getattr(installed, update)(*([b"new"] if update == "install" else []))
     ((head, _),) = installed.daemons("head", step).items()
     os.kill(head, signal.SIGKILL)
+    killed = time.time()
     acting = cluster.wait_for(
         lambda: {pid: new for pid, new in installed.daemons("head", step).items() if pid != head},
         "an acting head",
@@ -100,6 +111,7 @@ def test_a_step_goes_on_with_the_programs_that_it_began_with(installed, update):
     (pid,) = acting
     comm = pathlib.Path(f"/proc/{pid}/comm")
     cluster.wait_for(lambda: comm.read_text() == "sonded-head\n", "its name for ps")
+    cluster.wait_for(lambda: has_both_since(step, killed), "ticks of the acting head's")
     gate.touch()
     assert step.wait()[0] == 0
     cluster.wait_for(lambda: not installed.daemons("head", step), "the acting head's end")
