@@ -12,12 +12,11 @@ import threading
 import time
 
 import pytest
-from conftest import ROOT, SLURM, SONDE, USER, wait_for
-from telemetry import Step, report_of
+from conftest import ROOT, SLURM, SONDE, USER
+from telemetry import Step, go_first, report_of, tasks_of
 
-OPTIONS = ["--telemetry-level=2", "--telemetry-period=100ms"]
+OPTIONS = ["--telemetry-level=2", "--telemetry-period=200ms"]
 SECONDS = 6
-FIRST = -15
 
 
 @pytest.fixture(scope="module")
@@ -67,39 +66,6 @@ class Ran:
 
     def __repr__(self):
         return f"{self.seconds} s, {list(self.hints)}, {json.dumps(self.facts, indent=1)}"
-
-
-def tasks_of(program):
-    """(pid, environment) of the processes that run it."""
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/cmdline", "rb") as file:
-                if not file.read().startswith(str(program).encode()):
-                    continue
-            with open(f"/proc/{pid}/environ", "rb") as file:
-                yield int(pid), file.read().split(b"\0")
-        except OSError:
-            continue
-
-
-def go_first(step, program, count):
-    """What a program is limited by shows where it has processors of its own: as on a node of a real cluster its
-    tasks shall not wait for what else runs on this machine."""
-    seen = set()
-
-    def begun():
-        for pid, environ in tasks_of(program):
-            if f"SLURM_JOB_ID={step.id.split('.')[0]}".encode() in environ:
-                seen.add(pid)
-        return len(seen) >= count or step.process.poll() is not None
-
-    wait_for(begun, f"{count} tasks")
-    for pid in seen:
-        with contextlib.suppress(OSError):  # it has ended, or we may not
-            os.setpriority(os.PRIO_PROCESS, pid, FIRST)
-            # A session of its own has a priority of its own: autogroup in sched(7).
-            with open(f"/proc/{pid}/autogroup", "w", encoding="utf-8") as file:
-                file.write(str(FIRST))
 
 
 def start(cluster, work, mode, *options, seconds=SECONDS, env=None):
@@ -205,10 +171,14 @@ class SlowNode:
                     os.kill(pid, which)
 
     def _run(self):
+        went_on = time.monotonic()
         while not self._end.wait(0.04):
             self._signal(signal.SIGSTOP)
-            time.sleep(0.05)
+            stopped = time.monotonic()
+            # As long as they ran, however late this thread comes on a busy machine.
+            time.sleep(1.25 * (stopped - went_on))
             self._signal(signal.SIGCONT)
+            went_on = time.monotonic()
 
     def end(self):
         self._end.set()

@@ -9,7 +9,7 @@ import tempfile
 
 import pytest
 from conftest import SONDE, USER
-from telemetry import LEVEL, Step
+from telemetry import LEVEL, Step, go_first
 
 # Uses the shares of a processor for the seconds that its words say, one after the other, as in 0.5:4,
 # once all tasks are there.
@@ -48,6 +48,7 @@ def ran(cluster, *words):
     there.chmod(0o777)
     program = ["/usr/bin/python3", "-c", PACED, str(there), *words[len(options) :]]
     step = Step(cluster, ["srun", *options, *LEVEL, *program])
+    go_first(step, "/usr/bin/python3\0-c", int(next(word for word in options if word.startswith("-n"))[2:]))
     assert step.wait()[0] == 0, step.stderr
     return step
 

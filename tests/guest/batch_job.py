@@ -21,10 +21,12 @@ class BatchJob:
     def communicate(self, timeout=100):
         """Waits until Slurm is done with the job and its nodes: what sbatch said."""
         end = time.monotonic() + timeout
+        looked = time.monotonic()
         while self.number and self._is_there():
             if time.monotonic() > end:
                 raise subprocess.TimeoutExpired(f"job {self.number}", timeout)
-            time.sleep(self.INTERVAL)
+            time.sleep(max(self.INTERVAL, time.monotonic() - looked))
+            looked = time.monotonic()
         if self.number:
             self.returncode = self._code()
         return self.output, None

@@ -212,8 +212,11 @@ def own_time():
 def wait_for(predicate, timeout, interval=0.05, clock=time.monotonic):
     with own_time():
         end, limit = clock() + timeout, time.monotonic() + max(timeout, LIMIT)
+        looked = time.monotonic()
         while not (value := predicate()) and clock() < end and time.monotonic() < limit:
-            time.sleep(interval)
+            # To look takes the processor, which what is waited for needs.
+            time.sleep(max(interval, time.monotonic() - looked))
+            looked = time.monotonic()
         return value
 
 
