@@ -73,10 +73,10 @@ class Prepare:
         return process
 
     def end(self, process):
-        """(exit code, lines)"""
+        """(exit code, lines about items)"""
         out, err = process.communicate(timeout=PATIENCE)
         assert err == ""
-        return process.returncode, out.splitlines()
+        return process.returncode, [line for line in out.splitlines() if not line.startswith("== what tests need")]
 
     def run(self, items, *names, **environment):
         return self.end(self.start(items, *names, **environment))
@@ -213,6 +213,7 @@ def test_nobody_begins_before_what_was_left_has_ended(prepare):
     os.kill(maker, signal.SIGKILL)
     first.kill()
     second = prepare.start(ONE)
+    assert second.stdout.readline() == "== what tests need\n"
     assert second.stdout.readline() == "one: somebody else is making it\n"
     prepare.go()
     code, lines = prepare.end(second)
@@ -243,6 +244,7 @@ def test_two_at_once_make_it_once(prepare):
     first = prepare.start(HALF)
     parts = prepare.begun()
     second = prepare.start(HALF)
+    assert second.stdout.readline() == "== what tests need\n"
     assert second.stdout.readline() == "one: somebody else is making it\n"
     prepare.go()
     assert prepare.end(first)[0] == 0
