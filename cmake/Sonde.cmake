@@ -42,8 +42,7 @@ target_compile_options(sonde_test_flags INTERFACE $<$<CONFIG:RelWithDebInfo>:-O1
 function(sonde_test name)
   cmake_parse_arguments(ARG "" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
-  # Seven files together take the compiler a third of the time that they take alone; of more there is no
-  # further gain, and the units at the end of a build have one processor each.
+  # Six files of a test took the compiler a third of the time together that they took alone.
   set_target_properties(${name} PROPERTIES SONDE_FILES_A_UNIT 7)
   target_link_libraries(${name}
     PRIVATE sonde_flags sonde_test_flags ${ARG_LINK} GTest::gmock GTest::gtest_main)

@@ -1,5 +1,6 @@
 // The end of a Node: what it holds goes up, then it leaves.
 #include <fmt/core.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <csignal>
@@ -21,8 +22,9 @@ void Node::OnTask(uint32_t rank, pid_t pid) {
 }
 
 void Node::OnTaskExit(uint32_t rank, int wait_status) {
-  // It has gone on, unless it was killed where it stood, if only for a moment: nobody has looked.
-  if (suspended_ && (wait_status & 0x7f) != SIGKILL) LookForSuspension();
+  // A task ends only after it has gone on, unless it is killed.
+  const bool killed = WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == SIGKILL;
+  if (suspended_ && !killed) LookForSuspension();
   tasks_.Ended(rank);
   suspension_.Ended(rank);
   ++bye_.tasks_ended;

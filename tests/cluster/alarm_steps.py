@@ -7,12 +7,12 @@ import tempfile
 
 import pytest
 from conftest import USER, wait_for
-from telemetry import LEVEL, Step
+from telemetry import LEVEL, Step, go_first
 
 PYTHON = shutil.which("python3", path="/usr/bin:/bin")
 
 # Rank 2 takes memory, rank 1 sleeps, the others compute, until the file `stop` is there. They pause, so
-# that on a machine that has other things to do they get the same time all the same, of a second.
+# that all get the same time.
 WORK = """
 import os, sys, time
 rank, stop = int(os.environ["SLURM_PROCID"]), sys.argv[1]
@@ -36,30 +36,27 @@ def room(cluster):
     return directory
 
 
-SECONDS = ["--telemetry-level=2", "--telemetry-period=1s"]
-
-
 class Working:
-    """A step of four tasks that ends when it is told to. Where tasks are compared, `options` asks for the rates
-    of whole seconds."""
+    """A step of four tasks that ends when it is told to."""
 
-    def __init__(self, cluster, room, rules="", env=None, work=WORK, options=LEVEL):
+    def __init__(self, cluster, room, rules="", env=None, work=WORK):
         self.room = room
         (room / "work.py").write_text(work)
+        options = []
         if rules:
             (room / "rules").write_text(rules)
-            options = [*options, f"--telemetry-alarms={room / 'rules'}"]
-        words = ["srun", "-N4", *options, PYTHON, str(room / "work.py"), str(room / "stop")]
+            options = [f"--telemetry-alarms={room / 'rules'}"]
+        words = ["srun", "-N4", *LEVEL, *options, PYTHON, str(room / "work.py"), str(room / "stop")]
         self.step = Step(cluster, words, env=env)
+        go_first(self.step, f"{PYTHON}\0{room / 'work.py'}", 4)
 
-    def raised(self, name, timeout=20, of=lambda alarm: True):
-        """Waits until an alarm is raised; gives it as /alarms does. Where tasks are compared, `of` says whose:
-        on a busy machine another one may lag behind, too."""
+    def raised(self, name, timeout=20):
+        """Waits until an alarm is raised; gives it as /alarms does."""
         live = self.step.live()
 
         def found():
             alarms = json.loads(live.get("/alarms"))["main"]
-            return [alarm for alarm in alarms if alarm["name"] == name and of(alarm)]
+            return [alarm for alarm in alarms if alarm["name"] == name]
 
         return wait_for(found, f"alarm {name}", timeout)[0]
 

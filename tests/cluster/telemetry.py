@@ -187,16 +187,13 @@ def tasks_of(program):
 def go_first(step, program, count):
     """What a program does shows where it has processors of its own: as on a node of a real cluster its tasks do
     not wait for what else runs on this machine."""
-    seen = set()
+    job = f"SLURM_JOB_ID={step.job}".encode()
 
     def begun():
-        for pid, environ in tasks_of(program):
-            if f"SLURM_JOB_ID={step.id.split('.')[0]}".encode() in environ:
-                seen.add(pid)
-        return len(seen) >= count or step.process.poll() is not None
+        found = [pid for pid, environ in tasks_of(program) if job in environ]
+        return found if len(found) >= count or step.process.poll() is not None else None
 
-    wait_for(begun, f"{count} tasks")
-    for pid in seen:
+    for pid in wait_for(begun, f"{count} tasks of {step.job}"):
         with contextlib.suppress(OSError):  # it has ended, or we may not
             os.setpriority(os.PRIO_PROCESS, pid, FIRST)
             # A session of its own has a priority of its own: autogroup in sched(7).

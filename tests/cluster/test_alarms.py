@@ -10,7 +10,7 @@ import urllib.error
 import urllib.parse
 
 import pytest
-from alarm_steps import SECONDS, Working, node_of, post, room  # noqa: F401
+from alarm_steps import Working, node_of, post, room  # noqa: F401
 from conftest import BUILD, ROOT, SONDE, USER, wait_for
 from telemetry import LEVEL, Step, report_of
 
@@ -105,13 +105,13 @@ def test_a_task_that_sleeps_while_others_compute(cluster, room):
         "slow: task_cpu_seconds_total{mode=user} rate lags 2 by 50% for 1s\n"
         "busy: task_cpu_seconds_total{mode=user} all rate > 0.05 for 1s\n"
     )
-    working = Working(cluster, room, rules, options=SECONDS)
-    slow = working.raised("slow", of=lambda alarm: alarm.get("rank") == 1)
-    lazy = working.raised("lazy", of=lambda alarm: alarm["node"] == slow["node"])
+    working = Working(cluster, room, rules)
+    lazy, slow = working.raised("lazy"), working.raised("slow")
     names = [alarm["name"] for alarm in json.loads(working.step.live().get("/alarms"))["main"]]
     assert "busy" not in names
     profile = working.stop()
     assert lazy["node"] == slow["node"] == node_of(profile, 1)
+    assert slow["rank"] == 1
     recorded = {entry["metric"] for entry in profile["footprint"]}
     assert not any(name.startswith("alarm:") for name in recorded), "what rules need is not recorded"
 

@@ -15,7 +15,7 @@ import pytest
 from conftest import ROOT, SLURM, SONDE, USER
 from telemetry import Step, go_first, report_of, tasks_of
 
-OPTIONS = ["--telemetry-level=2", "--telemetry-period=200ms"]
+OPTIONS = ["--telemetry-level=2", "--telemetry-period=100ms"]
 SECONDS = 6
 
 

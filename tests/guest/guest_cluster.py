@@ -388,7 +388,7 @@ def see(cluster, run, more=MORE):
         nodes = cluster.settle()
         seen = {
             "code": code, "output": output, "waited": waited, "settled": idle() - done, "left": left,
-            "stayed": watch.stayed(), "nodes": nodes, "left_at_all": none_left(ours),
+            "stayed": watch.stayed(), "nodes": nodes, "left_at_all": ours(),
         }  # fmt: skip
         cluster.restore()
         return seen
