@@ -149,6 +149,7 @@ Status Head::Start(UniqueFd listen) {
   std::string alarms;  // as another head had changed them
   if (launch_.acting) {
     rows_.SetNotAlone();
+    rows_.Gather();
     alarms = store_->Inherit(archive_path_);
     archive_->Continue(record_.Description(), launch_.host);
   } else {

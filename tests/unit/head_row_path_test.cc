@@ -79,6 +79,15 @@ class RowPaths : public testing::Test {
     Send(info, Value(0, counted));
   }
 
+  // The samples of node 1, which node 0 had late and sends on.
+  void SampleBelow(int tick, double counted) {
+    tree::FrameInfo info;
+    info.tick = At(tick);
+    info.stream = Stream::kChildren;
+    info.nodes = NodeSet(1);
+    Send(info, Value(1, counted));
+  }
+
   // What node 1 had counted when it was lost, and that counts from that tick on.
   void HandOn(int tick, double counted) { Send(Lost(1, tick), Value(1, counted)); }
 
@@ -86,6 +95,14 @@ class RowPaths : public testing::Test {
     std::vector<Nanos> runs;
     for (const PresenceRun& run : *record_.PresenceNow()) runs.push_back(run.first);
     return runs;
+  }
+
+  std::vector<double> Sums() const {
+    std::vector<double> sums;
+    const std::vector<SeriesData> columns =
+        record_.Read([](const Series&) { return true; }, 0, At(1000));
+    for (const Point& point : Column(columns, "sum")) sums.push_back(point.value);
+    return sums;
   }
 
   // What a reader makes of the rows, behind one of the head before.
@@ -177,6 +194,21 @@ TEST_F(RowPaths, OfAnActingHeadBeginARunWhereverOtherValuesStandIn) {
   const double total = TotalAfter(all);
   EXPECT_LE(total, 23 + 14 + 30);
   EXPECT_GE(total, 20 + 14 + 30);
+}
+
+// Node 0 tells an acting head again what happened: node 1 was late at each tick, and something
+// stood in for it. In no row is that what node 1 has, which comes a little later.
+TEST_F(RowPaths, OfAnActingHeadHaveNoOldValuesOfNodesWhoseOwnComeAgain) {
+  rows_.Gather();
+  Inherit(0);
+  Come();
+  for (int tick = 11; tick < 14; ++tick) {
+    Sample(tick, 20);
+    HandOn(tick, tick - 1);
+    SampleBelow(tick, tick);
+  }
+  rows_.Finish(At(14));
+  EXPECT_THAT(Sums(), ElementsAre(31, 32, 33));
 }
 
 // A head alone knows what rows have. A node that is late at each tick costs it no runs.

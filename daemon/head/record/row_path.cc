@@ -39,6 +39,11 @@ RowPath::~RowPath() { loop_.Cancel(expiry_timer_); }
 // Long enough for a late frame to come through the tree, short enough for a live view.
 Nanos RowPath::MergeWindow() const { return std::max(2 * period_, kSecond); }
 
+void RowPath::Gather() {
+  gathers_ = merger_.AddContributor(0);
+  gathers_until_ = clock_.Look() + MergeWindow();
+}
+
 void RowPath::UpdateCoverage() {
   record_.SetCoverage(coverage_.Now(record_.Job()->expected_nodes));
 }
@@ -168,7 +173,10 @@ void RowPath::ScheduleExpiry() {
     expiry_timer_ = 0;
     const Nanos now = clock_.Look();
     children_.HandOnLost(now);
-    merger_.EmitUpTo(now - MergeWindow());
+    if (now >= gathers_until_) {
+      if (gathers_ != 0) merger_.Remove(std::exchange(gathers_, 0));
+      merger_.EmitUpTo(now - MergeWindow());
+    }
     PublishPresence();
     ScheduleExpiry();
   });
