@@ -10,7 +10,7 @@
 #include <thread>
 #include <vector>
 
-namespace sonde {
+namespace sonde::add_environment_test {
 namespace {
 
 TEST(AddToEnvironment, ReplacesWhatIsThereAndKeepsTheRest) {
@@ -52,4 +52,4 @@ TEST(AddToEnvironment, HarmsNobodyWhoReads) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::add_environment_test

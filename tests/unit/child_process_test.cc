@@ -16,7 +16,7 @@
 
 #include "core/unique_fd.h"
 
-namespace sonde {
+namespace sonde::child_process_test {
 namespace {
 
 struct Pipe {
@@ -183,4 +183,4 @@ TEST(ChildProcess, WhatChildrenLeaveBehindEndsToo) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::child_process_test

@@ -13,7 +13,7 @@
 #include "tests/unit/profiles_fixture.h"
 #include "tests/unit/sonde_command.h"
 
-namespace sonde {
+namespace sonde::cli_check_test {
 namespace {
 
 using boost::json::value;
@@ -187,4 +187,4 @@ TEST(Better, IsToldByTheUnit) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::cli_check_test

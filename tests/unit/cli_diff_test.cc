@@ -7,7 +7,7 @@
 #include "profiles/live/live_archive.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde::cli {
+namespace sonde::cli::cli_diff_test {
 namespace {
 
 using testing::ElementsAre;
@@ -109,4 +109,4 @@ TEST_F(DiffLoad, AQuestionThatNamesTooFewOrTooManyIsRefused) {
 }
 
 }  // namespace
-}  // namespace sonde::cli
+}  // namespace sonde::cli::cli_diff_test

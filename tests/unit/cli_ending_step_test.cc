@@ -16,7 +16,7 @@
 #include "tests/unit/sonde_command.h"
 #include "tests/unit/temp_dir.h"
 
-namespace sonde::cli {
+namespace sonde::cli::cli_ending_step_test {
 namespace {
 
 using testing::HasSubstr;
@@ -76,4 +76,4 @@ TEST_F(EndingStep, HasItsAlarmsRead) {
 }
 
 }  // namespace
-}  // namespace sonde::cli
+}  // namespace sonde::cli::cli_ending_step_test

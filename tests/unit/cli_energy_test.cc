@@ -8,7 +8,7 @@
 #include "tests/unit/insight_step.h"
 #include "tests/unit/sonde_command.h"
 
-namespace sonde::insight {
+namespace sonde::insight::cli_energy_test {
 namespace {
 
 using testing::AllOf;
@@ -181,4 +181,4 @@ TEST_F(CliEnergy, WhatWasNotMeasuredIsNotClaimed) {
 }
 
 }  // namespace
-}  // namespace sonde::insight
+}  // namespace sonde::insight::cli_energy_test

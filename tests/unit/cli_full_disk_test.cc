@@ -29,7 +29,7 @@
 #include "tests/unit/cli_served.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde::cli {
+namespace sonde::cli::cli_full_disk_test {
 namespace {
 
 using testing::HasSubstr;
@@ -375,4 +375,4 @@ TEST_F(FullDiskTest, OneWithoutASizeIsNotFull) {
 }
 
 }  // namespace
-}  // namespace sonde::cli
+}  // namespace sonde::cli::cli_full_disk_test

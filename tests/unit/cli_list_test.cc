@@ -8,7 +8,7 @@
 
 #include "tests/unit/cli_fixture.h"
 
-namespace sonde {
+namespace sonde::cli_list_test {
 namespace {
 
 using testing::AllOf;
@@ -123,4 +123,4 @@ TEST_F(CliTest, ListsFitTheTerminalAndKeepTheStepsWhole) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::cli_list_test

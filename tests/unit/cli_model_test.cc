@@ -15,7 +15,7 @@
 #include "tests/unit/profiles_fixture.h"
 #include "tests/unit/sonde_command.h"
 
-namespace sonde {
+namespace sonde::cli_model_test {
 namespace {
 
 using boost::json::value;
@@ -301,4 +301,4 @@ TEST(QueuedJob, TimeLimitsAreThoseOfSbatch) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::cli_model_test

@@ -13,7 +13,7 @@
 #include "tests/unit/profiles_fixture.h"
 #include "tests/unit/sonde_command.h"
 
-namespace sonde::cli {
+namespace sonde::cli::cli_open_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -96,4 +96,4 @@ TEST(WayToPages, JumpsOverTheHostFromWhichTheNodeIsReached) {
 }
 
 }  // namespace
-}  // namespace sonde::cli
+}  // namespace sonde::cli::cli_open_test

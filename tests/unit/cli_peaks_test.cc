@@ -17,7 +17,7 @@
 #include "tests/unit/sonde_command.h"
 #include "tests/unit/temp_dir.h"
 
-namespace sonde::cli::peaks {
+namespace sonde::cli::peaks::cli_peaks_test {
 namespace {
 
 using insight::FindPeaks;
@@ -276,4 +276,4 @@ TEST_F(PeaksCache, TheSitesPeaksCountBeforeTheUsers) {
 }
 
 }  // namespace
-}  // namespace sonde::cli::peaks
+}  // namespace sonde::cli::peaks::cli_peaks_test

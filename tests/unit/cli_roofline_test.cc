@@ -14,7 +14,7 @@
 #include "tests/unit/insight_step.h"
 #include "tests/unit/sonde_command.h"
 
-namespace sonde::insight {
+namespace sonde::insight::cli_roofline_test {
 namespace {
 
 using testing::AllOf;
@@ -237,4 +237,4 @@ TEST(RooflinePlots, AnyNumbersMakeAPlotThatFits) {
 }
 
 }  // namespace
-}  // namespace sonde::insight
+}  // namespace sonde::insight::cli_roofline_test

@@ -23,7 +23,7 @@
 #include "web/server/server.h"
 #include "web/source/running_step.h"
 
-namespace sonde::cli {
+namespace sonde::cli::cli_running_steps_test {
 namespace {
 
 using testing::HasSubstr;
@@ -664,4 +664,4 @@ TEST_F(RunningStep, WithoutItsHeadIsReadFromTheArchive) {
 }
 
 }  // namespace
-}  // namespace sonde::cli
+}  // namespace sonde::cli::cli_running_steps_test

@@ -22,7 +22,7 @@
 #include "tests/unit/sonde_command.h"
 #include "tests/unit/task_wait.h"
 
-namespace sonde::cli {
+namespace sonde::cli::cli_serve_test {
 namespace {
 
 using testing::ElementsAre;
@@ -335,4 +335,4 @@ TEST_F(ServeTest, TheTokenFileMustBePrivate) {
 }
 
 }  // namespace
-}  // namespace sonde::cli
+}  // namespace sonde::cli::cli_serve_test

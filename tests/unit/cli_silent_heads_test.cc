@@ -15,7 +15,7 @@
 #include "tests/unit/web_fake_source.h"
 #include "web/server/server.h"
 
-namespace sonde::cli {
+namespace sonde::cli::cli_silent_heads_test {
 namespace {
 
 using testing::HasSubstr;
@@ -143,4 +143,4 @@ TEST_F(SilentHeads, HoldUpNoThreadOfTheServer) {
 }
 
 }  // namespace
-}  // namespace sonde::cli
+}  // namespace sonde::cli::cli_silent_heads_test

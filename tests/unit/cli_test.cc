@@ -18,7 +18,7 @@
 #include "profiles/upkeep/lock.h"
 #include "tests/unit/cli_fixture.h"
 
-namespace sonde {
+namespace sonde::cli_test {
 namespace {
 
 using testing::AllOf;
@@ -386,4 +386,4 @@ TEST_F(CliTest, DoctorWarnsOfProfilesThatNobodyAskedForAndNothingTakesAway) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::cli_test

@@ -11,7 +11,7 @@
 #include "cli/top/standouts.h"
 #include "tests/unit/cli_top_step.h"
 
-namespace sonde::cli::top {
+namespace sonde::cli::top::cli_top_layout_test {
 namespace {
 
 using testing::Each;
@@ -287,4 +287,4 @@ TEST_F(TopLayout, SeveralStepsAreAListToChooseFrom) {
 }
 
 }  // namespace
-}  // namespace sonde::cli::top
+}  // namespace sonde::cli::top::cli_top_layout_test

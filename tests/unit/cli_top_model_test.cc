@@ -6,7 +6,7 @@
 
 #include "tests/unit/cli_top_step.h"
 
-namespace sonde::cli::top {
+namespace sonde::cli::top::cli_top_model_test {
 namespace {
 
 using testing::ElementsAre;
@@ -464,4 +464,4 @@ TEST_F(TopModel, AlarmsAreThoseThatAreRaised) {
 }
 
 }  // namespace
-}  // namespace sonde::cli::top
+}  // namespace sonde::cli::top::cli_top_model_test

@@ -20,7 +20,7 @@
 
 #include "cli/top/terminal.h"
 
-namespace sonde::cli::top {
+namespace sonde::cli::top::cli_top_terminal_test {
 namespace {
 
 using testing::HasSubstr;
@@ -104,4 +104,4 @@ TEST(TopTerminal, IsAsItWasAfterEverySignalThatEndsTheProgram) {
 }
 
 }  // namespace
-}  // namespace sonde::cli::top
+}  // namespace sonde::cli::top::cli_top_terminal_test

@@ -19,7 +19,7 @@ extern std::atomic<size_t> allocations;
 #define SONDE_TEST_MEMORY
 #endif
 
-namespace sonde::collect {
+namespace sonde::collect::client_histograms_test {
 namespace {
 
 using testing::HasSubstr;
@@ -375,4 +375,4 @@ TEST_F(AppHistogram, AProcessWithoutOnePaysNothing) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::client_histograms_test

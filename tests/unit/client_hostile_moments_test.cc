@@ -17,7 +17,7 @@
 #include "daemon/collect/app/ring.h"
 #include "tests/unit/client_attacker.h"
 
-namespace sonde::collect {
+namespace sonde::collect::client_hostile_moments_test {
 namespace {
 
 using client::Distribution;
@@ -262,4 +262,4 @@ TEST_F(AppHostileMoments, TextThatChangesWhileItIsReadIsCheckedAsItIsUsed) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::client_hostile_moments_test

@@ -20,7 +20,7 @@
 #include "tests/unit/client_attacker.h"
 #include "tests/unit/client_driver.h"
 
-namespace sonde::collect {
+namespace sonde::collect::client_hostile_test {
 namespace {
 
 using client::Header;
@@ -328,4 +328,4 @@ TEST_F(AppHostile, TextThatChangesWhileItIsReadIsCheckedAsItIsUsed) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::client_hostile_test

@@ -21,7 +21,7 @@
 #define SONDE_TEST_MEMORY
 #endif
 
-namespace sonde::collect {
+namespace sonde::collect::client_metrics_test {
 namespace {
 
 using testing::HasSubstr;
@@ -450,4 +450,4 @@ TEST_F(AppMetrics, ALimitOnFileSizesDoesNotKillTheApplication) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::client_metrics_test

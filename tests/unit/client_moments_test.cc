@@ -10,7 +10,7 @@
 #include "tests/unit/client_driver.h"
 #include "tests/unit/client_fixture.h"
 
-namespace sonde::collect {
+namespace sonde::collect::client_moments_test {
 namespace {
 
 using testing::ElementsAre;
@@ -309,4 +309,4 @@ TEST_F(AppMoments, ADaemonThatComesLaterIsFound) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::client_moments_test

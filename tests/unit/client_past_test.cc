@@ -13,7 +13,7 @@
 #include "tests/unit/client_driver.h"
 #include "tests/unit/client_fixture.h"
 
-namespace sonde::collect {
+namespace sonde::collect::client_past_test {
 namespace {
 
 using testing::ElementsAre;
@@ -178,4 +178,4 @@ TEST_F(HostilePast, TicketsThatNobodyDrewAreNoValues) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::client_past_test

@@ -9,7 +9,7 @@
 #include "daemon/collect/job/cgroup.h"
 #include "tests/unit/collect_tree.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_cgroup_test {
 namespace {
 
 using testing::ElementsAre;
@@ -458,4 +458,4 @@ TEST(CgroupFiles, OnlySoManyDevicesAreKept) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_cgroup_test

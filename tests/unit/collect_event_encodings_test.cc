@@ -14,7 +14,7 @@
 
 #include "tests/unit/collect_event_file.h"
 
-namespace sonde::event_files {
+namespace sonde::event_files::collect_event_encodings_test {
 namespace {
 
 // The tables of libpfm4 that know the processors of a set. Those of Arm processors are in its
@@ -127,4 +127,4 @@ TEST(EventEncodings, NamedEventsExistAndRawOnesAreTheSame) {
 }
 
 }  // namespace
-}  // namespace sonde::event_files
+}  // namespace sonde::event_files::collect_event_encodings_test

@@ -12,7 +12,7 @@
 
 #include "tests/unit/collect_event_file.h"
 
-namespace sonde::event_files {
+namespace sonde::event_files::collect_event_formulas_test {
 namespace {
 
 // What an instruction, or what is counted, stands for.
@@ -182,4 +182,4 @@ TEST(EventFormulas, RatiosAreOfWhatTheyAreNamedAfter) {
 }
 
 }  // namespace
-}  // namespace sonde::event_files
+}  // namespace sonde::event_files::collect_event_formulas_test

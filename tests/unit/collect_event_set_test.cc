@@ -8,7 +8,7 @@
 #include "daemon/collect/counters/vocabulary.h"
 #include "tests/unit/collect_tree.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_event_set_test {
 namespace {
 
 using testing::ElementsAre;
@@ -152,4 +152,4 @@ TEST(Vocabulary, EveryWordMakesItsMetric) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_event_set_test

@@ -10,7 +10,7 @@
 #include "daemon/collect/counters/vocabulary.h"
 #include "tests/unit/collect_event_file.h"
 
-namespace sonde::event_files {
+namespace sonde::event_files::collect_event_sets_test {
 namespace {
 
 using testing::AnyOf;
@@ -151,4 +151,4 @@ TEST(EventSets, EveryEventCanBeHadWithoutLibpfmsTableOfTheProcessor) {
 }
 
 }  // namespace
-}  // namespace sonde::event_files
+}  // namespace sonde::event_files::collect_event_sets_test

@@ -16,7 +16,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_filesystems_test {
 namespace {
 
 using testing::AllOf;
@@ -426,4 +426,4 @@ TEST(FilesystemsLive, ThisMachinesRootHasTheSizeItSays) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_filesystems_test

@@ -19,7 +19,7 @@
 #include "daemon/collect/app/demangle.h"
 #include "daemon/collect/app/function_names.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_function_names_test {
 namespace {
 
 struct Named {
@@ -205,4 +205,4 @@ TEST(FunctionNames, AfterThreeThatTakeTooLongTheyStayAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_function_names_test

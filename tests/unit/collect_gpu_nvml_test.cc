@@ -14,7 +14,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_gpu_nvml_test {
 namespace {
 
 namespace nvml = gpu::nvml;
@@ -484,4 +484,4 @@ TEST_F(GpuNotes, LibrariesThatAreExpectedAndNotInstalledAreNamedOnce) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_gpu_nvml_test

@@ -11,7 +11,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_gpu_vendors_test {
 namespace {
 
 namespace rocm = gpu::rocm;
@@ -293,4 +293,4 @@ TEST_F(VendorGpus, ASecondVendorsDevicesAreNamedAfterIt) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_gpu_vendors_test

@@ -13,7 +13,7 @@
 #include "tests/unit/collect_tree.h"
 #include "tests/unit/fake_clock.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_handover_test {
 namespace {
 
 using testing::ElementsAre;
@@ -139,4 +139,4 @@ TEST_F(HandoverTest, EndlessChangesAreNotToldForEver) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_handover_test

@@ -15,7 +15,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_infiniband_test {
 namespace {
 
 using testing::IsNan;
@@ -220,4 +220,4 @@ TEST_F(Infiniband, ACounterThatIsResetGivesNoSpike) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_infiniband_test

@@ -13,7 +13,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_lustre_test {
 namespace {
 
 using testing::IsEmpty;
@@ -193,4 +193,4 @@ TEST(LustreStats, TheSmallestMayBeNegative) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_lustre_test

@@ -12,7 +12,7 @@
 #include "tests/unit/collect_feed.h"
 #include "tests/unit/collect_tree.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_machine_test {
 namespace {
 
 using testing::ElementsAre;
@@ -247,4 +247,4 @@ TEST_F(Machine, EnergyThatPowercapGivesIsNotCountedTwice) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_machine_test

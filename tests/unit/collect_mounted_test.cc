@@ -4,7 +4,7 @@
 
 #include "daemon/collect/filesystems/mounted.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_mounted_test {
 namespace {
 
 using testing::ElementsAre;
@@ -135,4 +135,4 @@ TEST(Mounted, LinesThatAreNoneArePassedOver) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_mounted_test

@@ -13,7 +13,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_nfs_test {
 namespace {
 
 using testing::ElementsAre;
@@ -299,4 +299,4 @@ TEST(NfsMountstats, WhatIsNotNfsIsPassedOver) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_nfs_test

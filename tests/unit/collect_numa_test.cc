@@ -11,7 +11,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_numa_test {
 namespace {
 
 using testing::IsNan;
@@ -167,4 +167,4 @@ TEST_F(Hugepages, AKernelWithoutThemHasNone) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_numa_test

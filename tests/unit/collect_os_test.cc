@@ -10,7 +10,7 @@
 #include "daemon/collect/registry.h"
 #include "tests/unit/collect_tree.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_os_test {
 namespace {
 
 using testing::IsNan;
@@ -320,4 +320,4 @@ TEST(OsSourcesLive, ThisMachineHasThem) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_os_test

@@ -4,7 +4,7 @@
 #include "daemon/collect/job/task_files.h"
 #include "daemon/collect/read/parse.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_parse_test {
 namespace {
 
 using testing::IsNan;
@@ -103,4 +103,4 @@ TEST(TaskChildren, AreWholePids) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_parse_test

@@ -19,7 +19,7 @@
 #include "tests/unit/collect_tree.h"
 #include "tests/unit/fake_clock.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_perf_test {
 namespace {
 
 using testing::Contains;
@@ -395,4 +395,4 @@ TEST(PerfEvents, KnownFaultsOfARealProcessComeOutEvenAfterItsEnd) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_perf_test

@@ -16,7 +16,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_power_test {
 namespace {
 
 using testing::ElementsAre;
@@ -280,4 +280,4 @@ TEST(ParseSensor, IsTheWholeText) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_power_test

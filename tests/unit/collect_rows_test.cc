@@ -13,7 +13,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_rows_test {
 namespace {
 
 using testing::IsNan;
@@ -223,4 +223,4 @@ TEST_F(RowsChange, HostileTextGivesMissingValues) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_rows_test

@@ -14,7 +14,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_sampler_test {
 namespace {
 
 using testing::IsNan;
@@ -324,4 +324,4 @@ TEST(Registry, TheDocumentationIsCurrent) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_sampler_test

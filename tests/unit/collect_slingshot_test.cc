@@ -12,7 +12,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_slingshot_test {
 namespace {
 
 using testing::IsNan;
@@ -141,4 +141,4 @@ TEST_F(Slingshot, AWarmTickAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_slingshot_test

@@ -7,7 +7,7 @@
 #include "daemon/collect/sensors/step_energy.h"
 #include "tests/unit/collect_tree.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_step_energy_test {
 namespace {
 
 // Gives the values it was told.
@@ -130,4 +130,4 @@ TEST_F(StepEnergy, WithoutAMeterThereIsNoSeries) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_step_energy_test

@@ -23,7 +23,7 @@
 #include "daemon/collect/os/os_sources.h"
 #include "tests/unit/collect_tree.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_tasks_test {
 namespace {
 
 using testing::IsNan;
@@ -662,4 +662,4 @@ TEST_F(TaskTree, ATaskThatNoTickSawHasItsTotalsAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_tasks_test

@@ -9,7 +9,7 @@
 #include "daemon/collect/sampler.h"
 #include "tests/unit/collect_tree.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_tcp_test {
 namespace {
 
 using testing::IsNan;
@@ -215,4 +215,4 @@ TEST_F(Tcp, CountersCountFromTheStepsStart) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_tcp_test

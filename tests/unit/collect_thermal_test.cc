@@ -14,7 +14,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::collect {
+namespace sonde::collect::collect_thermal_test {
 namespace {
 
 using testing::ElementsAre;
@@ -254,4 +254,4 @@ TEST_F(Thermal, AWarmTickAllocatesNothing) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_thermal_test

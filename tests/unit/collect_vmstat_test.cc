@@ -8,7 +8,7 @@
 #include "daemon/collect/sampler.h"
 #include "tests/unit/collect_tree.h"
 
-namespace sonde::collect {
+namespace sonde::collect::collect_vmstat_test {
 namespace {
 
 using testing::IsNan;
@@ -210,4 +210,4 @@ TEST_F(Vmstat, CountersCountFromTheStepsStart) {
 }
 
 }  // namespace
-}  // namespace sonde::collect
+}  // namespace sonde::collect::collect_vmstat_test

@@ -8,7 +8,7 @@
 #include "core/text/first_hosts.h"
 #include "core/text/hostlist.h"
 
-namespace sonde {
+namespace sonde::core_hostlist_test {
 namespace {
 
 using testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST(FirstHosts, ABeginningNamesTheSameHosts) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::core_hostlist_test

@@ -2,7 +2,7 @@
 
 #include "core/text/metric_title.h"
 
-namespace sonde {
+namespace sonde::core_metric_title_test {
 namespace {
 
 TEST(MetricTitle, IsTheFirstSentenceOfTheHelp) {
@@ -44,4 +44,4 @@ TEST(MetricTitle, LeavesSomethingOfEveryName) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::core_metric_title_test

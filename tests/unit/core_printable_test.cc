@@ -4,7 +4,7 @@
 
 #include "core/text/printable.h"
 
-namespace sonde {
+namespace sonde::core_printable_test {
 namespace {
 
 TEST(Printable, HasAQuestionMarkForWhatCannotBeShown) {
@@ -51,4 +51,4 @@ TEST(OneLine, IsCutBetweenCharacters) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::core_printable_test

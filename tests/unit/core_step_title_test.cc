@@ -3,7 +3,7 @@
 
 #include "core/text/step_title.h"
 
-namespace sonde {
+namespace sonde::core_step_title_test {
 namespace {
 
 struct Named {
@@ -75,4 +75,4 @@ TEST(StepTitleTest, NamesThatPeopleGaveStay) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::core_step_title_test

@@ -9,7 +9,7 @@
 
 #include "core/task.h"
 
-namespace sonde {
+namespace sonde::core_task_test {
 namespace {
 
 using Callback = std::function<void(std::string)>;
@@ -244,4 +244,4 @@ TEST(Task, IsAnsweredFromAnyThread) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::core_task_test

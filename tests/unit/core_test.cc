@@ -19,7 +19,7 @@
 #include "launcher/launch.h"
 #include "tests/unit/temp_dir.h"
 
-namespace sonde {
+namespace sonde::core_test {
 namespace {
 
 using testing::HasSubstr;
@@ -382,4 +382,4 @@ TEST(NameHosts, CountsThoseThatWouldFillALine) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::core_test

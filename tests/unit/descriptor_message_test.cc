@@ -9,7 +9,7 @@
 #include <filesystem>
 #include <string>
 
-namespace sonde {
+namespace sonde::descriptor_message_test {
 namespace {
 
 using testing::IsEmpty;
@@ -128,4 +128,4 @@ INSTANTIATE_TEST_SUITE_P(Sockets, DescriptorMessageTest,
                          });
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::descriptor_message_test

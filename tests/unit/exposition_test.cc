@@ -9,7 +9,7 @@
 
 #include "cli/join/joined.h"
 
-namespace sonde::join {
+namespace sonde::join::exposition_test {
 namespace {
 
 struct Read {
@@ -210,4 +210,4 @@ TEST(Joined, LeavesOutWhatDoesNotFitAndSaysSo) {
 }
 
 }  // namespace
-}  // namespace sonde::join
+}  // namespace sonde::join::exposition_test

@@ -16,7 +16,7 @@
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde::head {
+namespace sonde::head::head_full_disk_test {
 namespace {
 
 using testing::IsEmpty;
@@ -276,4 +276,4 @@ TEST_F(FullDiskTest, AFailureThatIsOverIsNotWhyAHeadEnded) {
 }
 
 }  // namespace
-}  // namespace sonde::head
+}  // namespace sonde::head::head_full_disk_test

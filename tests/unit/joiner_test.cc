@@ -17,7 +17,7 @@
 
 #include "tests/unit/temp_dir.h"
 
-namespace sonde::node {
+namespace sonde::node::joiner_test {
 namespace {
 
 using testing::HasSubstr;
@@ -173,4 +173,4 @@ TEST_F(JoinerTest, ANodeScrapesNoMoreThanItMay) {
 }
 
 }  // namespace
-}  // namespace sonde::node
+}  // namespace sonde::node::joiner_test

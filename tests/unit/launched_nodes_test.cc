@@ -12,7 +12,7 @@
 #include "launcher/launch.h"
 #include "tests/unit/loopback.h"
 
-namespace sonde {
+namespace sonde::launched_nodes_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -99,4 +99,4 @@ TEST_F(LaunchedNodes, NodesAreStillThereToBeAccepted) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::launched_nodes_test

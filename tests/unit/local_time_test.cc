@@ -7,7 +7,7 @@
 #include <ctime>
 #include <string>
 
-namespace sonde {
+namespace sonde::local_time_test {
 namespace {
 
 constexpr Nanos kSummer = 1'785'758'400 * kSecond;  // 2026-08-03T12:00:00Z
@@ -66,4 +66,4 @@ TEST_F(LocalTimes, StandInNotesForTheStoredOnes) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::local_time_test

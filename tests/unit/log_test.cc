@@ -16,7 +16,7 @@
 #include "core/unique_fd.h"
 #include "tests/unit/temp_dir.h"
 
-namespace sonde {
+namespace sonde::log_test {
 namespace {
 
 using testing::MatchesRegex;
@@ -186,4 +186,4 @@ TEST_F(SystemLogTest, ThatHangsOrIsGoneHoldsNobodyUp) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::log_test

@@ -5,7 +5,7 @@
 
 #include <thread>
 
-namespace sonde {
+namespace sonde::loop_test {
 namespace {
 
 struct Pipe {
@@ -89,4 +89,4 @@ TEST(Loop, APostFromAnotherThreadWakesIt) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::loop_test

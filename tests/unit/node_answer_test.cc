@@ -8,7 +8,7 @@
 #include "series/query/part.h"
 #include "series/store/store.h"
 
-namespace sonde::node {
+namespace sonde::node::node_answer_test {
 namespace {
 
 Series Named(const char* name, MetricType type) {
@@ -83,4 +83,4 @@ TEST_F(NodeAnswer, HasValuesOfThePastInTheirSeries) {
 }
 
 }  // namespace
-}  // namespace sonde::node
+}  // namespace sonde::node::node_answer_test

@@ -8,7 +8,7 @@
 #include "daemon/node/record/past_rows.h"
 #include "series/store/past.h"
 
-namespace sonde::node {
+namespace sonde::node::node_past_rows_test {
 namespace {
 
 class PastRowsTest : public testing::Test {
@@ -84,4 +84,4 @@ TEST_F(PastRowsTest, ManySeriesHaveTheSameRoom) {
 }
 
 }  // namespace
-}  // namespace sonde::node
+}  // namespace sonde::node::node_past_rows_test

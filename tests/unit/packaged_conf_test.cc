@@ -8,7 +8,7 @@
 #include "core/config.h"
 #include "core/text/daemon_settings.h"
 
-namespace sonde {
+namespace sonde::packaged_conf_test {
 namespace {
 
 std::string Installed() {
@@ -57,4 +57,4 @@ TEST(PackagedConf, ItsLinesForDaemonsShowTheDefaultsToo) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::packaged_conf_test

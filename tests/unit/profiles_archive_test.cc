@@ -23,7 +23,7 @@
 #include "profiles/upkeep/open_db.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_archive_test {
 namespace {
 
 using testing::HasSubstr;
@@ -706,4 +706,4 @@ TEST_F(MountedTest, AFullDiskAtIngestKeepsTheStepInLive) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_archive_test

@@ -14,7 +14,7 @@
 #include "profiles/records/keys.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_block_scan_test {
 namespace {
 
 constexpr char kProfile[] = "frost.123.0.1790000000000000000";
@@ -89,4 +89,4 @@ TEST(BlockScan, FindsTheBlocksOfATimeAndNoOthers) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_block_scan_test

@@ -78,7 +78,7 @@ extern "C" int fcntl(int fd, int command, ...) {
   return static_cast<int>(::syscall(SYS_fcntl, fd, command, argument));
 }
 
-namespace sonde {
+namespace sonde::profiles_claim_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -660,4 +660,4 @@ TEST_F(SuspendedWriterTest, AStateAndAnEndpointFollowToTheNewDirectory) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_claim_test

@@ -7,7 +7,7 @@
 #include "profiles/compare/compare.h"
 #include "profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_compare_test {
 namespace {
 
 // A run of so many seconds.
@@ -140,4 +140,4 @@ TEST(CompareTest, WhatOnlyOneHasIsADifference) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_compare_test

@@ -17,7 +17,7 @@
 #include "profiles/upkeep/verify.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_damage_test {
 namespace {
 
 using testing::HasSubstr;
@@ -423,4 +423,4 @@ TEST_F(DamageTest, AClockThatStepsBackLosesNoBlockAndNoProfile) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_damage_test

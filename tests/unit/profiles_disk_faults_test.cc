@@ -18,7 +18,7 @@
 #include "tests/unit/in_child.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_disk_faults_test {
 namespace {
 
 using broken_disk::Fault;
@@ -459,4 +459,4 @@ TEST_F(DiskFaultsTest, ARepairStoppedAnywhereLeavesTheArchiveAsItWas) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_disk_faults_test

@@ -6,7 +6,7 @@
 #include "profiles/records/card.h"
 #include "tests/unit/profiles_report_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_figures_test {
 namespace {
 
 using testing::AllOf;
@@ -98,4 +98,4 @@ TEST(Figures, TheCardOfAProfileSaysTheSame) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_figures_test

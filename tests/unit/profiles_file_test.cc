@@ -16,7 +16,7 @@
 #include "profiles/upkeep/open_db.h"
 #include "profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_file_test {
 namespace {
 
 using testing::HasSubstr;
@@ -355,4 +355,4 @@ TEST_F(ProfileFileTest, ABlockThatRottedInTheArchiveIsLeftOutAndCounted) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_file_test

@@ -5,7 +5,7 @@
 #include "profiles/model/footprint.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_footprint_test {
 namespace {
 
 Reduced Of(std::initializer_list<std::pair<uint32_t, double>> values) {
@@ -211,4 +211,4 @@ TEST_F(FootprintTest, TheSameTickTwiceCountsOnce) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_footprint_test

@@ -9,7 +9,7 @@
 #include "profiles/report/report.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_hardware_test {
 namespace {
 
 using testing::ElementsAre;
@@ -105,4 +105,4 @@ TEST(Text, UnitsOfTheSiHavePrefixes) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_hardware_test

@@ -12,7 +12,7 @@
 #include "profiles/report/short_report.h"
 #include "tests/unit/profiles_report_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_headline_test {
 namespace {
 
 using testing::AllOf;
@@ -234,4 +234,4 @@ TEST(Sparklines, ShowWhatIsMissingAndWhatIsEqual) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_headline_test

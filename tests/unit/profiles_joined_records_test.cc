@@ -15,7 +15,7 @@
 #include "series/block/joined.h"
 #include "temp_dir.h"
 
-namespace sonde {
+namespace sonde::profiles_joined_records_test {
 namespace {
 
 constexpr uint32_t kNodes = 40;
@@ -86,4 +86,4 @@ TEST(JoinedRecord, GivesTheColumnsThatAreAskedForAlsoWhenTheyChange) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_joined_records_test

@@ -9,7 +9,7 @@
 #include "profiles/model/profile.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_json_test {
 namespace {
 
 using testing::HasSubstr;
@@ -169,4 +169,4 @@ TEST(ProfileJson, HostileFootprintsAreRefused) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_json_test

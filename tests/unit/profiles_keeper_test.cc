@@ -22,7 +22,7 @@
 #include "profiles/upkeep/lock.h"
 #include "tests/unit/profiles_days.h"
 
-namespace sonde {
+namespace sonde::profiles_keeper_test {
 namespace {
 
 using testing::ElementsAre;
@@ -388,4 +388,4 @@ TEST(KeeperAnswer, IsReadLineByLine) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_keeper_test

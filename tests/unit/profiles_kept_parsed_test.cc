@@ -11,7 +11,7 @@
 #include "profiles/records/keys.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_kept_parsed_test {
 namespace {
 
 using testing::SizeIs;
@@ -123,4 +123,4 @@ TEST(LiveScans, AChangedDescriptionIsSeen) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_kept_parsed_test

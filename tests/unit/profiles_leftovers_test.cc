@@ -9,7 +9,7 @@
 #include "profiles/records/keys.h"
 #include "tests/unit/profiles_days.h"
 
-namespace sonde {
+namespace sonde::profiles_leftovers_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -44,4 +44,4 @@ TEST_F(LeftoversTest, AStepIsTakenInBesideOneThatWasHalfDeleted) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_leftovers_test

@@ -11,7 +11,7 @@
 #include "profiles/compare/run_bands.h"
 #include "profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_many_runs_test {
 namespace {
 
 namespace json = boost::json;
@@ -216,4 +216,4 @@ TEST_F(ManyRunsTest, ValuesAreWrittenWhereRunsDiffer) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_many_runs_test

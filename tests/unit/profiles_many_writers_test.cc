@@ -24,7 +24,7 @@
 #include "profiles/upkeep/verify.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_many_writers_test {
 namespace {
 
 using testing::HasSubstr;
@@ -318,4 +318,4 @@ TEST_F(ManyWritersTest, TheLockOfAnotherHostIsBelievedUntilItIsSilent) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_many_writers_test

@@ -13,7 +13,7 @@
 #include "profiles/model/profile.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_moments_test {
 namespace {
 
 using enum AnnotationKind;
@@ -306,4 +306,4 @@ TEST(MomentsJson, HostileOnesAreRefusedAndNamed) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_moments_test

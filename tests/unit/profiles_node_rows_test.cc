@@ -6,7 +6,7 @@
 #include "profiles/model/summary.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_node_rows_test {
 namespace {
 
 SeriesData Of(const std::string& host, std::string_view metric, const std::vector<double>& values) {
@@ -87,4 +87,4 @@ TEST(LostNodes, AreNotReplacedByThemselves) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_node_rows_test

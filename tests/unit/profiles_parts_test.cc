@@ -15,7 +15,7 @@
 #include "profiles/model/profile.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_parts_test {
 namespace {
 
 using testing::Contains;
@@ -466,4 +466,4 @@ TEST(PartId, IsReadBackAndTakesAnything) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_parts_test

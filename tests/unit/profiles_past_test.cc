@@ -9,7 +9,7 @@
 #include "series/store/past.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_past_test {
 namespace {
 
 class PastProfile : public testing::Test {
@@ -89,4 +89,4 @@ TEST_F(PastProfile, EveryRowIsRead) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_past_test

@@ -8,7 +8,7 @@
 #include "profiles/model/text.h"
 #include "tests/unit/profiles_report_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_report_test {
 namespace {
 
 using testing::AllOf;
@@ -490,4 +490,4 @@ TEST(Text, ANameThatIsTooLongLosesItsMiddle) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_report_test

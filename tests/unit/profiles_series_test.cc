@@ -15,7 +15,7 @@
 
 #include "tests/unit/stored_step.h"
 
-namespace sonde {
+namespace sonde::profiles_series_test {
 namespace {
 
 using testing::Each;
@@ -328,4 +328,4 @@ TEST(StoredRows, OfAHostComeInTheOrderOfTimeAndWindowByWindow) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_series_test

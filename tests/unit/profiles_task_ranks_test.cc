@@ -9,7 +9,7 @@
 #include "series/store/task_ranks.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_task_ranks_test {
 namespace {
 
 Schema::Ptr Tasks(const std::vector<std::string>& ranks) {
@@ -99,4 +99,4 @@ TEST(TaskRanks, AnArchiveTellsEachNodesOwn) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_task_ranks_test

@@ -5,7 +5,7 @@
 
 #include "profiles/archive/turns.h"
 
-namespace sonde {
+namespace sonde::profiles_turns_test {
 namespace {
 
 TEST(ArchiveTurnsTest, WhatIsShortComesInWhereLongWorkPauses) {
@@ -68,4 +68,4 @@ TEST(ArchiveTurnsTest, NobodyComesInWhereSomebodyIsAlone) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_turns_test

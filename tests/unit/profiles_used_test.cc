@@ -10,7 +10,7 @@
 #include "profiles/report/used.h"
 #include "tests/unit/profiles_report_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_used_test {
 namespace {
 
 using testing::AllOf;
@@ -199,4 +199,4 @@ TEST(Exits, AndTheRequestSurviveTheProfilesJson) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_used_test

@@ -6,7 +6,7 @@
 #include "profiles/compare/weight.h"
 #include "profiles_fixture.h"
 
-namespace sonde {
+namespace sonde::profiles_weight_test {
 namespace {
 
 constexpr double kMiB = 1024 * 1024;
@@ -144,4 +144,4 @@ TEST(WeightTest, WhatMattersMostComesFirstAndProcLast) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::profiles_weight_test

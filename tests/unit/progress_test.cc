@@ -5,7 +5,7 @@
 
 #include "profiles/model/text.h"
 
-namespace sonde::cli {
+namespace sonde::cli::progress_test {
 namespace {
 
 TEST(ProgressTest, SaysShareRateAndTimeLeft) {
@@ -38,4 +38,4 @@ TEST(ProgressTest, WhoWaitsForOtherWorkOfAServerIsTold) {
 }
 
 }  // namespace
-}  // namespace sonde::cli
+}  // namespace sonde::cli::progress_test

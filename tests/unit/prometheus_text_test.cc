@@ -4,7 +4,7 @@
 
 #include <limits>
 
-namespace sonde {
+namespace sonde::prometheus_text_test {
 namespace {
 
 TEST(PrometheusText, NamesAreWhatPrometheusTakes) {
@@ -40,4 +40,4 @@ TEST(PrometheusText, AFamilySaysTypeUnitAndHelp) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::prometheus_text_test

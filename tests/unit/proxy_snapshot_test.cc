@@ -6,7 +6,7 @@
 
 #include <string>
 
-namespace sonde::join {
+namespace sonde::join::proxy_snapshot_test {
 namespace {
 
 using testing::HasSubstr;
@@ -71,4 +71,4 @@ TEST(ProxySnapshots, WhatIsNoSnapshotSaysSo) {
 }
 
 }  // namespace
-}  // namespace sonde::join
+}  // namespace sonde::join::proxy_snapshot_test

@@ -12,7 +12,7 @@
 
 #include "series/query/pieces/absences.h"
 
-namespace sonde {
+namespace sonde::rows_absences_test {
 namespace {
 
 using testing::ElementsAre;
@@ -151,4 +151,4 @@ TEST(AbsencesTest, OfRowsOfWhichNothingIsKnownAreAllTimes) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::rows_absences_test

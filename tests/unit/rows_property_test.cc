@@ -15,7 +15,7 @@
 #include "series/query/steps.h"
 #include "tests/unit/rows_step.h"
 
-namespace sonde {
+namespace sonde::rows_property_test {
 namespace {
 
 std::string Shown(const std::vector<QueryResult>& results) {
@@ -276,4 +276,4 @@ TEST(RowsProperty, RowsAndSeriesTogetherAnswerWhatAllSeriesAnswer) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::rows_property_test

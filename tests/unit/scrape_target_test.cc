@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace sonde::web {
+namespace sonde::web::scrape_target_test {
 namespace {
 
 TEST(ScrapeTarget, FillsInWhatIsUsual) {
@@ -69,4 +69,4 @@ TEST(ScrapeTarget, ReachesTheNodeAsItWasAskedFor) {
 }
 
 }  // namespace
-}  // namespace sonde::web
+}  // namespace sonde::web::scrape_target_test

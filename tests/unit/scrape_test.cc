@@ -16,7 +16,7 @@
 
 #include "tests/unit/loopback.h"
 
-namespace sonde::join {
+namespace sonde::join::scrape_test {
 namespace {
 
 using testing::HasSubstr;
@@ -156,4 +156,4 @@ TEST(FirstScrape, ATargetThatIsNotThereIsTheReason) {
 }
 
 }  // namespace
-}  // namespace sonde::join
+}  // namespace sonde::join::scrape_test

@@ -18,7 +18,7 @@
 #include "tests/unit/web_fake_source.h"
 #include "web/server/server.h"
 
-namespace sonde::serve {
+namespace sonde::serve::serve_http_client_test {
 namespace {
 
 namespace http = boost::beast::http;
@@ -181,4 +181,4 @@ TEST(HttpClient, APeerThatWaitsForOthersIsAskedByAll) {
 }
 
 }  // namespace
-}  // namespace sonde::serve
+}  // namespace sonde::serve::serve_http_client_test

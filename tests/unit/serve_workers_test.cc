@@ -7,7 +7,7 @@
 
 #include "serve/workers.h"
 
-namespace sonde::serve {
+namespace sonde::serve::serve_workers_test {
 namespace {
 
 Task<Result<int>> Give(int value) { co_return value; }
@@ -66,4 +66,4 @@ TEST(Workers, AnswerForATaskThatThrowsAndForOneThatWasDropped) {
 }
 
 }  // namespace
-}  // namespace sonde::serve
+}  // namespace sonde::serve::serve_workers_test

@@ -20,7 +20,7 @@
 #include "web/router.h"
 #include "web/server/auth.h"
 
-namespace sonde::site {
+namespace sonde::site::site_door_test {
 namespace {
 
 using testing::HasSubstr;
@@ -395,4 +395,4 @@ TEST(Listen, TakesAwayASocketThatIsLeftAndNothingElse) {
 }
 
 }  // namespace
-}  // namespace sonde::site
+}  // namespace sonde::site::site_door_test

@@ -5,7 +5,7 @@
 #include "serve/site/gatekeeper.h"
 #include "tests/unit/site_accounts.h"
 
-namespace sonde::site {
+namespace sonde::site::site_gatekeeper_test {
 namespace {
 
 using testing::HasSubstr;
@@ -141,4 +141,4 @@ TEST_F(GatekeeperTest, AnArchiveIsItsOwnersAndTheAdministrators) {
 }
 
 }  // namespace
-}  // namespace sonde::site
+}  // namespace sonde::site::site_gatekeeper_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace sonde::site {
+namespace sonde::site::site_request_test {
 namespace {
 
 using testing::HasSubstr;
@@ -87,4 +87,4 @@ TEST(SiteRequest, AClientOfOldGetsAnswersThatItKnows) {
 }
 
 }  // namespace
-}  // namespace sonde::site
+}  // namespace sonde::site::site_request_test

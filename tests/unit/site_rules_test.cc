@@ -11,7 +11,7 @@
 
 #include "core/config.h"
 
-namespace sonde {
+namespace sonde::site_rules_test {
 namespace {
 
 using testing::ElementsAre;
@@ -295,4 +295,4 @@ TEST(SiteRules, StandInSondeConfBesideItsOtherKeys) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::site_rules_test

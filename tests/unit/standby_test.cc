@@ -10,7 +10,7 @@
 
 #include "tests/unit/temp_dir.h"
 
-namespace sonde::node {
+namespace sonde::node::standby_test {
 namespace {
 
 class StandbyTest : public testing::Test {
@@ -76,4 +76,4 @@ TEST_F(StandbyTest, AllAreGoneBeforeTheNodeLeaves) {
 }
 
 }  // namespace
-}  // namespace sonde::node
+}  // namespace sonde::node::standby_test

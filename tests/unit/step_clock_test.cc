@@ -11,7 +11,7 @@
 
 #include "daemon/node/record/head_clock.h"
 
-namespace sonde {
+namespace sonde::step_clock_test {
 namespace {
 
 using testing::ElementsAre;
@@ -193,4 +193,4 @@ TEST_F(Following, LeavesTheDifferenceFromTheBeginningAside) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::step_clock_test

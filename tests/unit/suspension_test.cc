@@ -10,7 +10,7 @@
 #include "launcher/cgroup_path.h"
 #include "tests/unit/temp_dir.h"
 
-namespace sonde::node {
+namespace sonde::node::suspension_test {
 namespace {
 
 class SuspensionTest : public testing::Test {
@@ -92,4 +92,4 @@ TEST(CgroupPathTest, FindsTheLineOfAController) {
 }
 
 }  // namespace
-}  // namespace sonde::node
+}  // namespace sonde::node::suspension_test

@@ -12,7 +12,7 @@
 #include <fstream>
 #include <vector>
 
-namespace sonde::node {
+namespace sonde::node::task_watch_test {
 namespace {
 
 // A process that only waits. Killed, it stays a zombie until the test has ended, as a task does
@@ -264,4 +264,4 @@ TEST_F(TaskWatchTest, WhatIsInATasksControlGroupKeepsItThere) {
 }
 
 }  // namespace
-}  // namespace sonde::node
+}  // namespace sonde::node::task_watch_test

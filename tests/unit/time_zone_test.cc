@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-namespace sonde {
+namespace sonde::time_zone_test {
 namespace {
 
 std::string Number(int64_t value, int bytes) {
@@ -120,4 +120,4 @@ TEST(TimeZone, NamesStayInTheirFolder) {
 }
 
 }  // namespace
-}  // namespace sonde
+}  // namespace sonde::time_zone_test

@@ -20,7 +20,7 @@
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
 
-namespace sonde::tree {
+namespace sonde::tree::tree_allocations_test {
 namespace {
 
 constexpr uint32_t kLeaves = 4;  // indices 1 and on; 0 is their parent
@@ -180,4 +180,4 @@ TEST(TreeAllocations, TicksOfTenMillisecondsAllocateNothing) {
 }
 
 }  // namespace
-}  // namespace sonde::tree
+}  // namespace sonde::tree::tree_allocations_test

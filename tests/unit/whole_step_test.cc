@@ -13,7 +13,7 @@
 #include "series/store/past.h"
 #include "tests/unit/profiles_fixture.h"
 
-namespace sonde::serve {
+namespace sonde::serve::whole_step_test {
 namespace {
 
 constexpr uint32_t kNodes = 70;
@@ -272,4 +272,4 @@ TEST_F(WholeStepTest, RowsAnswerWhereAllNodesAreInThem) {
 }
 
 }  // namespace
-}  // namespace sonde::serve
+}  // namespace sonde::serve::whole_step_test

@@ -82,9 +82,9 @@ class RowPath final : private tree::Children::Owner {
   // By these columns of the step's series.
   void InheritLastValues(const tree::FrameInfo& info, std::span<const uint32_t> columns,
                          std::span<const Reduced> values);
-  // Of an acting head, at its begin: no row is made for a while. Nodes send the ticks of many seconds
-  // again, each first its own samples and then those of nodes below it; rows made of the first would
-  // have old values of the others.
+  // Of an acting head, at its begin: no row is made for a while. Nodes send the ticks of many
+  // seconds again, each first its own samples and then those of nodes below it; rows made of the
+  // first would have old values of the others.
   void Gather();
   // From now on another head may store rows of this step, too.
   void SetNotAlone() { alone_ = false; }
