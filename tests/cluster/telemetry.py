@@ -230,8 +230,9 @@ class Step:
         return int(self.id.split(".")[0])
 
     def live_directory(self):
-        found = list((self.cluster.archive(self.user) / "live").glob(f"*.{self.id}.*"))
-        return found[0] if found else None
+        """That of the head that there is: the one of a head that was killed may still be there."""
+        found = (self.cluster.archive(self.user) / "live").glob(f"*.{self.id}.*")
+        return max(found, key=lambda directory: directory.stat().st_mtime_ns, default=None)
 
     def live(self):
         """Waits until the step's head serves."""

@@ -170,7 +170,7 @@ def test_the_built_in_rule_of_a_hung_step_but_for_its_patience(cluster):
 
 def test_the_built_in_rule_of_an_idle_node_but_for_its_patience(cluster, room):
     with sooner(cluster, "idle_node", "2m", "2s"):
-        working = Working(cluster, room, work=ONE_IDLE)
+        working = Working(cluster, room, work=ONE_IDLE, period="1s")
         idle = working.raised("idle_node", 60)
         profile = working.stop()
     assert idle["text"] == "the node's tasks do nothing while others compute"
@@ -182,7 +182,7 @@ def test_the_built_in_rule_of_an_idle_node_but_for_its_patience(cluster, room):
 
 def test_the_built_in_rule_of_a_straggler_but_for_its_patience(cluster, room):
     with sooner(cluster, "straggler", "1m", "2s"):
-        working = Working(cluster, room)
+        working = Working(cluster, room, period="1s")
         raised = working.raised("straggler", 60)
         profile = working.stop()
     assert raised["text"].startswith("it computes far less than the others: ")

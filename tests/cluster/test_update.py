@@ -42,8 +42,11 @@ class Installed:
     def daemons(self, role, step):
         """Pid -> whether it runs the file that is installed now."""
         found = belongings.running([str(self.dir / name) for name in PROGRAMS], self.cluster.dir)
-        pids = [pid for pid, command in found if command.endswith(f"--{role} {step.id}")]
-        return {pid: not os.readlink(f"/proc/{pid}/exe").endswith("(deleted)") for pid in pids}
+        runs = {}
+        for pid in (pid for pid, command in found if command.endswith(f"--{role} {step.id}")):
+            with contextlib.suppress(FileNotFoundError):  # it has ended meanwhile
+                runs[pid] = not os.readlink(f"/proc/{pid}/exe").endswith("(deleted)")
+        return runs
 
 
 @pytest.fixture(scope="module")
