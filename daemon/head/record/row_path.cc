@@ -15,6 +15,9 @@ constexpr size_t kRemember = 1024;
 // Of a node that came before the head knew of the step, or whose clock differs.
 constexpr Nanos kBeforeStart = 60 * kSecond;
 
+// A node that comes sends all it has within a fraction of that.
+constexpr Nanos kGather = kSecond;
+
 // Ticks wait that long for a node that changes its link.
 Nanos HandOver(Nanos period) { return std::max(2 * period, 200 * kMillisecond); }
 
@@ -34,14 +37,20 @@ RowPath::RowPath(Loop& loop, StepClock& clock, StepRecord& record, tree::QueryFa
       children_(merger_, queries, {period_, HandOver(period_)}, tree::Keep::kUntilSafe, *this,
                 clock) {}
 
-RowPath::~RowPath() { loop_.Cancel(expiry_timer_); }
+RowPath::~RowPath() {
+  loop_.Cancel(expiry_timer_);
+  loop_.Cancel(gather_timer_);
+}
 
 // Long enough for a late frame to come through the tree, short enough for a live view.
 Nanos RowPath::MergeWindow() const { return std::max(2 * period_, kSecond); }
 
 void RowPath::Gather() {
   gathers_ = merger_.AddContributor(0);
-  gathers_until_ = clock_.Look() + MergeWindow();
+  gather_timer_ = loop_.After(kGather, [this] {
+    gather_timer_ = 0;
+    merger_.Remove(std::exchange(gathers_, 0));
+  });
 }
 
 void RowPath::UpdateCoverage() {
@@ -173,10 +182,7 @@ void RowPath::ScheduleExpiry() {
     expiry_timer_ = 0;
     const Nanos now = clock_.Look();
     children_.HandOnLost(now);
-    if (now >= gathers_until_) {
-      if (gathers_ != 0) merger_.Remove(std::exchange(gathers_, 0));
-      merger_.EmitUpTo(now - MergeWindow());
-    }
+    if (gathers_ == 0) merger_.EmitUpTo(now - MergeWindow());
     PublishPresence();
     ScheduleExpiry();
   });

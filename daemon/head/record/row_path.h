@@ -82,7 +82,7 @@ class RowPath final : private tree::Children::Owner {
   // By these columns of the step's series.
   void InheritLastValues(const tree::FrameInfo& info, std::span<const uint32_t> columns,
                          std::span<const Reduced> values);
-  // Of an acting head, at its begin: no row is made for a while. Nodes send the ticks of many
+  // Of an acting head, at its begin: no row is made for a second. Nodes send the ticks of many
   // seconds again, each first its own samples and then those of nodes below it; rows made of the
   // first would have old values of the others.
   void Gather();
@@ -145,9 +145,9 @@ class RowPath final : private tree::Children::Owner {
   uint64_t unknown_samples_ = 0;  // of nodes that there are not, or together with such
   bool alone_ = true;
   tree::TickMerger::Id gathers_ = 0;  // a contributor that never comes; 0: none
-  Nanos gathers_until_ = 0;
   bool stopped_ = false;
   Loop::TimerId expiry_timer_ = 0;
+  Loop::TimerId gather_timer_ = 0;
 };
 
 }  // namespace sonde::head
