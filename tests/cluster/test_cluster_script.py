@@ -172,7 +172,8 @@ def test_the_cluster_ends_with_its_owner():
 
 
 def test_users_go_with_the_last_cluster(tmp_path):
-    """On a copy of /etc and an empty /run, so that this host's other clusters do not count."""
+    """On a copy of /etc and an empty /run, so that this host's other clusters do not count. In a container somebody
+    else has the number of such a user."""
     number = 50500 + os.getpid() % 4000 * 2
     script = f"""
         set -e
@@ -185,15 +186,22 @@ def test_users_go_with_the_last_cluster(tmp_path):
         first=$({SCRIPT} start --nodes 1)
         second=$({SCRIPT} start --nodes 1)
         {SCRIPT} run $second --user {USER} sh -c 'setsid sleep 1000 &'
+        mkdir other && mount -n -t tmpfs tmpfs other && mkdir other/usr && mount -n --bind /usr other/usr
+        ln -s usr/bin usr/lib usr/lib64 other
+        unshare --pid --fork --root=other \
+            setpriv --reuid $(id -u {USER}) --clear-groups sleep 1000 >/dev/null 2>&1 &
+        container=$!
+        trap 'kill -KILL $(ps --ppid $container -o pid=)' EXIT
         {SCRIPT} stop $first
         echo $(id -un {USER} {OTHER_USER})
         {SCRIPT} stop $second
         cmp before /etc/passwd
         ls -A /run
+        ps --ppid $container -o comm=
     """
     command = ["unshare", "--mount", "bash", "-c", script]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (0, f"{USER} {OTHER_USER}\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, f"{USER} {OTHER_USER}\nsleep\n"), done.stderr
 
 
 def test_failed_start_says_why_and_leaves_nothing():
