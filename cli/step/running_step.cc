@@ -12,13 +12,16 @@ Result<std::string> AskRunning(const Archive& archive, const std::string& target
                                ProfileEntry& entry) {
   constexpr Nanos kPause = 20 * kMillisecond;
   const Nanos deadline = Clock::System().Monotonic() + patience;
+  Result<std::string> answer =
+      Status(Code::kUnavailable, "it does not say where it can be reached");
+  if (entry.endpoint.port == 0) return answer;
   while (true) {
-    if (entry.endpoint.port == 0) {
-      return Status(Code::kUnavailable, "it does not say where it can be reached");
+    // A head that ends takes its endpoint away a moment before the step counts as ended.
+    if (entry.endpoint.port != 0) {
+      const Nanos left = deadline - Clock::System().Monotonic();
+      answer = serve::AskHead(entry.endpoint, target, left);
+      if (answer.status().code() != Code::kUnavailable) return answer;
     }
-    const Nanos left = deadline - Clock::System().Monotonic();
-    auto answer = serve::AskHead(entry.endpoint, target, left);
-    if (answer.status().code() != Code::kUnavailable) return answer;
     auto now = archive.Entry(entry.key);
     if (!now.ok()) return now.status();
     entry = *std::move(now);

@@ -6,6 +6,7 @@
 #include <sys/socket.h>
 
 #include <chrono>
+#include <filesystem>
 #include <future>
 #include <string>
 
@@ -42,6 +43,12 @@ class EndingStep : public testing::Test {
       ++asked;
     }
     head_.fd.Reset();
+    // It takes its endpoint away first.
+    for (const auto& step :
+         std::filesystem::directory_iterator(scratch_.path() + "/archive/live")) {
+      std::filesystem::remove(step.path() / "endpoint.json");
+    }
+    outcome.wait_for(std::chrono::milliseconds(100));  // some looks at what there is now
     Profile profile;
     profile.job = TestJob("4711");
     profile.job.state = EndState::kCompleted;
