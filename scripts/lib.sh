@@ -95,5 +95,5 @@ sonde_build() {
   ((jobs > memory_gib)) && jobs=$((memory_gib > 0 ? memory_gib : 1))
   # Files done, files there are, and seconds gone.
   NINJA_STATUS=${NINJA_STATUS:-'[%f/%t, %e s] '} \
-    cmake --build "$SONDE_BUILD" --parallel "$jobs" --target "$@"
+    cmake --build "$SONDE_BUILD" --parallel "$jobs" --target "$1"
 }

@@ -53,11 +53,6 @@ Nanos OwnFrom(const Part& part) {
   return part.id.acting && from == 0 ? std::numeric_limits<Nanos>::max() : from;
 }
 
-// As of an acting head to which nodes came only to leave.
-bool HasNoRows(const JobDescription& job) {
-  return job.presence.empty() && (job.end <= job.start || (HasEnded(job) && job.coverage.got == 0));
-}
-
 // What all that tell of this time say; nothing if they differ, or none does. Runs of all nodes
 // there are have the same nodes. Runs of fewer that two heads saw, each with nodes of its own, may
 // have the same numbers and are of different nodes.
@@ -176,7 +171,7 @@ std::vector<PresenceRun> MergePresence(const std::vector<Part>& parts) {
   for (const Part& part : parts) {
     const JobDescription& job = part.profile.job;
     all = std::max(all, job.nodes.size());
-    if (HasNoRows(job)) continue;
+    if (job.presence.empty() && job.end <= job.start) continue;  // it has no rows
     if (job.presence.empty()) return {};
     const bool is_last = job.end == end;
     told.push_back({&job.presence,

@@ -37,8 +37,8 @@ def room(cluster):
 
 
 class Working:
-    """A step of four tasks that ends when it is told to. `period`: in one of 100 ms tasks that do the same seem to
-    do up to twice as much as others, since the kernel tells of what they compute in hundredths of a second."""
+    """A step of four tasks that ends when it is told to. `period`: of its samples, instead of LEVEL's. The kernel
+    counts processor time in hundredths of a second, so in 100 ms tasks that do the same differ by up to half."""
 
     def __init__(self, cluster, room, rules="", env=None, work=WORK, period=None):
         self.room = room

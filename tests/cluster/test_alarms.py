@@ -105,7 +105,7 @@ def test_a_task_that_sleeps_while_others_compute(cluster, room):
         "slow: task_cpu_seconds_total{mode=user} rate lags 2 by 50% for 1s\n"
         "busy: task_cpu_seconds_total{mode=user} all rate > 0.05 for 1s\n"
     )
-    working = Working(cluster, room, rules)
+    working = Working(cluster, room, rules, period="1s")
     lazy, slow = working.raised("lazy"), working.raised("slow")
     names = [alarm["name"] for alarm in json.loads(working.step.live().get("/alarms"))["main"]]
     assert "busy" not in names

@@ -629,10 +629,10 @@ class Step:
     def check_stored_total(self):
         """The archived profile has what was counted."""
         total = self.stored_total()
-        if not self.as_counted(total):
-            rows, job = self.stored_rows(), self.stored()["job"]
-            told = f"{story(rows, rows[0][0])}; {job['notes']}; {job.get('presence')}"
-            pytest.fail(f"{total:g} is stored, {self.injected} was counted: {told}")
+        assert self.as_counted(total), (
+            f"{total} is stored, {self.injected} was counted: {story(self.stored_rows(), 0)}; "
+            f"{self.stored()['job']['notes']}"
+        )
 
     def close(self):
         for node in self.nodes:

@@ -48,7 +48,7 @@ class EndingStep : public testing::Test {
          std::filesystem::directory_iterator(scratch_.path() + "/archive/live")) {
       std::filesystem::remove(step.path() / "endpoint.json");
     }
-    outcome.wait_for(std::chrono::milliseconds(100));  // some looks at what there is now
+    outcome.wait_for(std::chrono::milliseconds(100));  // meanwhile the command looks every 20 ms
     Profile profile;
     profile.job = TestJob("4711");
     profile.job.state = EndState::kCompleted;

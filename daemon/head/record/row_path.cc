@@ -15,7 +15,7 @@ constexpr size_t kRemember = 1024;
 // Of a node that came before the head knew of the step, or whose clock differs.
 constexpr Nanos kBeforeStart = 60 * kSecond;
 
-// A node that comes sends all it has within a fraction of that.
+// A node that comes to an acting head sends all it has within a fraction of that.
 constexpr Nanos kGather = kSecond;
 
 // Ticks wait that long for a node that changes its link.
@@ -45,11 +45,11 @@ RowPath::~RowPath() {
 // Long enough for a late frame to come through the tree, short enough for a live view.
 Nanos RowPath::MergeWindow() const { return std::max(2 * period_, kSecond); }
 
+// Rows wait for a contributor that never comes.
 void RowPath::Gather() {
-  gathers_ = merger_.AddContributor(0);
-  gather_timer_ = loop_.After(kGather, [this] {
+  gather_timer_ = loop_.After(kGather, [this, nobody = merger_.AddContributor(0)] {
     gather_timer_ = 0;
-    merger_.Remove(std::exchange(gathers_, 0));
+    merger_.Remove(nobody);
   });
 }
 
@@ -182,7 +182,7 @@ void RowPath::ScheduleExpiry() {
     expiry_timer_ = 0;
     const Nanos now = clock_.Look();
     children_.HandOnLost(now);
-    if (gathers_ == 0) merger_.EmitUpTo(now - MergeWindow());
+    if (gather_timer_ == 0) merger_.EmitUpTo(now - MergeWindow());
     PublishPresence();
     ScheduleExpiry();
   });

@@ -82,9 +82,9 @@ class RowPath final : private tree::Children::Owner {
   // By these columns of the step's series.
   void InheritLastValues(const tree::FrameInfo& info, std::span<const uint32_t> columns,
                          std::span<const Reduced> values);
-  // Of an acting head, at its begin: no row is made for a second. Nodes send the ticks of many
-  // seconds again, each first its own samples and then those of nodes below it; rows made of the
-  // first would have old values of the others.
+  // Of an acting head, when it begins: for a second no row is made. Nodes send the ticks of many
+  // seconds again, their own samples before those of nodes below them; a row made of the former
+  // alone would have old values in place of the latter.
   void Gather();
   // From now on another head may store rows of this step, too.
   void SetNotAlone() { alone_ = false; }
@@ -144,10 +144,9 @@ class RowPath final : private tree::Children::Owner {
   uint64_t early_samples_ = 0;    // of ticks far ahead of the time
   uint64_t unknown_samples_ = 0;  // of nodes that there are not, or together with such
   bool alone_ = true;
-  tree::TickMerger::Id gathers_ = 0;  // a contributor that never comes; 0: none
   bool stopped_ = false;
   Loop::TimerId expiry_timer_ = 0;
-  Loop::TimerId gather_timer_ = 0;
+  Loop::TimerId gather_timer_ = 0;  // until then no row is made
 };
 
 }  // namespace sonde::head
