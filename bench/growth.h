@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <limits>
+#include <memory>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -19,6 +21,7 @@
 namespace sonde::growth {
 
 inline constexpr size_t kMetrics = 300;
+inline constexpr int kRounds = 25;  // of MeasureInTurn()
 
 // Of this thread.
 inline double CpuMicroseconds() {
@@ -35,6 +38,28 @@ void Measure(std::string_view phase, std::string_view kind, uint32_t nodes, doub
   work();
   fmt::print("figure {}{}_{} {:.3f} us\n", phase, kind, nodes,
              (CpuMicroseconds() - begin) / divisor);
+  std::fflush(stdout);
+}
+
+// The least CPU time of this thread that `work` takes in several rounds, for steps of each size in
+// turn: a processor that changes its speed, or that others use as well, does so for all sizes.
+// `prepare` is no part of it.
+template <typename Step, typename Prepare, typename Work>
+void MeasureInTurn(std::string_view phase, std::string_view kind,
+                   const std::vector<std::unique_ptr<Step>>& steps, double divisor, Prepare prepare,
+                   Work work) {
+  std::vector<double> least(steps.size(), std::numeric_limits<double>::infinity());
+  for (int round = 0; round < kRounds; ++round) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      prepare(*steps[i]);
+      const double begin = CpuMicroseconds();
+      work(*steps[i]);
+      least[i] = std::min(least[i], CpuMicroseconds() - begin);
+    }
+  }
+  for (size_t i = 0; i < steps.size(); ++i) {
+    fmt::print("figure {}{}_{} {:.3f} us\n", phase, kind, steps[i]->size(), least[i] / divisor);
+  }
   std::fflush(stdout);
 }
 

@@ -270,26 +270,41 @@ class Step {
   std::unique_ptr<Head> head_;
 };
 
-void MeasureStep(uint32_t nodes, bool switches) {
-  const char* const kind = switches ? "_switches" : "";
-  const auto per_node = [&](const char* phase, const std::function<void()>& work) {
-    growth::Measure(phase, kind, nodes, nodes, work);
-  };
-  Step step(nodes, switches, /*acting=*/false);
-  per_node("register", [&] { step.Register(); });
-  per_node("parent", [&] { step.AskParents(); });
-  step.Gather();
-  step.SayTicks(kFirstTicks);
-  per_node("first_ticks", [&] { step.Hear(); });
-  step.SayTicks(kTicks);
-  growth::Measure("tick", kind, nodes, kTicks, [&] { step.Hear(); });
+void MeasurePerNode(const char* phase, bool switches, Step& step,
+                    const std::function<void()>& work) {
+  growth::Measure(phase, switches ? "_switches" : "", step.size(), step.size(), work);
+}
+
+// Until it has made rows of the first ticks.
+std::unique_ptr<Step> MeasureBeginning(uint32_t nodes, bool switches) {
+  auto step = std::make_unique<Step>(nodes, switches, /*acting=*/false);
+  MeasurePerNode("register", switches, *step, [&] { step->Register(); });
+  MeasurePerNode("parent", switches, *step, [&] { step->AskParents(); });
+  step->Gather();
+  step->SayTicks(kFirstTicks);
+  MeasurePerNode("first_ticks", switches, *step, [&] { step->Hear(); });
+  return step;
+}
+
+void MeasureEnd(Step& step, bool switches) {
   step.SayBlocks();
-  per_node("block", [&] { step.Hear(); });
+  MeasurePerNode("block", switches, step, [&] { step.Hear(); });
   step.SayGoodbye();
-  per_node("goodbye", [&] { step.Hear(); });
-  per_node("close", [&] { step.Close(); });
-  Step taken(nodes, switches, /*acting=*/true);
-  per_node("takeover", [&] { taken.Register(); });
+  MeasurePerNode("goodbye", switches, step, [&] { step.Hear(); });
+  MeasurePerNode("close", switches, step, [&] { step.Close(); });
+}
+
+void MeasureSteps(const std::vector<uint32_t>& sizes, bool switches) {
+  std::vector<std::unique_ptr<Step>> steps;
+  for (const uint32_t nodes : sizes) steps.push_back(MeasureBeginning(nodes, switches));
+  growth::MeasureInTurn(
+      "tick", switches ? "_switches" : "", steps, kTicks, [](Step& s) { s.SayTicks(kTicks); },
+      [](Step& s) { s.Hear(); });
+  for (auto& step : steps) MeasureEnd(*std::exchange(step, nullptr), switches);
+  for (const uint32_t nodes : sizes) {
+    Step taken(nodes, switches, /*acting=*/true);
+    MeasurePerNode("takeover", switches, taken, [&] { taken.Register(); });
+  }
 }
 
 }  // namespace
@@ -298,7 +313,5 @@ void MeasureStep(uint32_t nodes, bool switches) {
 int main(int argc, char** argv) {
   const auto sizes = sonde::growth::Sizes(argc, argv, 17, {1000, 10'000, 100'000});
   sonde::log::Discard("bench_head");
-  for (const bool switches : {false, true}) {
-    for (const uint32_t nodes : sizes) sonde::head::MeasureStep(nodes, switches);
-  }
+  for (const bool switches : {false, true}) sonde::head::MeasureSteps(sizes, switches);
 }

@@ -36,7 +36,8 @@ constexpr int kTicks = 50;
 
 class InnerNode {
  public:
-  InnerNode(uint32_t nodes, bool switches) {
+  InnerNode(uint32_t nodes, bool switches) : nodes_(nodes) {
+    clock_.time = kSecond;
     std::vector<uint32_t> indexes(nodes);
     std::iota(indexes.begin(), indexes.end(), 0u);
     if (switches) std::shuffle(indexes.begin(), indexes.end(), std::mt19937(nodes));
@@ -57,13 +58,13 @@ class InnerNode {
   // Unmeasured: the children's own work.
   void SayTicks(int count, Stream stream = Stream::kChildren) {
     for (int t = 0; t < count; ++t) {
-      clock_.time += kPeriod;
+      tick_ += kPeriod;
       for (const auto& child : children_) {
         FrameInfo info;
-        info.tick = clock_.time;
+        info.tick = tick_;
         info.stream = stream;
         info.nodes = child->below;
-        growth::Fill(values_, clock_.time / kPeriod, child->below.first());
+        growth::Fill(values_, tick_ / kPeriod, child->below.first());
         child->uplink.AddFrame(info, schema_, {values_, {}});
         child->uplink.Flush();
         child->uplink.OnAck(child->uplink.last_number(), child->uplink.last_number());
@@ -72,7 +73,6 @@ class InnerNode {
         }
       }
     }
-    clock_.time = kSecond;  // so that no tick is one of the past
   }
   void Come() {
     for (const auto& child : children_) relay_.children().Add(child->hears, child->index);
@@ -91,6 +91,7 @@ class InnerNode {
     SendUp();
     for (const auto& child : children_) relay_.children().Remove(child->hears);
   }
+  uint32_t size() const { return nodes_; }
   size_t sent() const { return sent_; }
 
  private:
@@ -120,6 +121,8 @@ class InnerNode {
     std::exit(1);
   }
 
+  const uint32_t nodes_;
+  Nanos tick_ = kSecond;  // the clock stands still, so that no tick is one of the past
   FakeClock clock_;
   Loop loop_;
   QueryFanout queries_{loop_};
@@ -133,20 +136,27 @@ class InnerNode {
   Relay relay_{loop_, queries_, kPeriod, clock_, owner_};
 };
 
-void MeasureStep(uint32_t nodes, bool switches) {
+void MeasureSteps(const std::vector<uint32_t>& sizes, bool switches) {
   const char* const kind = switches ? "_switches" : "";
-  InnerNode inner(nodes, switches);
-  growth::Measure("come", kind, nodes, kFanout, [&] { inner.Come(); });
-  inner.SayTicks(kFirstTicks);
-  growth::Measure("first_ticks", kind, nodes, kFirstTicks, [&] { inner.Hear(); });
-  inner.SayTicks(kTicks);
-  growth::Measure("tick", kind, nodes, kTicks, [&] { inner.Hear(); });
-  if (inner.sent() < kTicks) {
-    fmt::print(stderr, "bench_inner_node: it sent {} messages in {} ticks\n", inner.sent(), kTicks);
-    std::exit(1);
+  std::vector<std::unique_ptr<InnerNode>> steps;
+  for (const uint32_t nodes : sizes) {
+    InnerNode& inner = *steps.emplace_back(std::make_unique<InnerNode>(nodes, switches));
+    growth::Measure("come", kind, nodes, kFanout, [&] { inner.Come(); });
+    inner.SayTicks(kFirstTicks);
+    growth::Measure("first_ticks", kind, nodes, kFirstTicks, [&] { inner.Hear(); });
   }
-  inner.SayTicks(1, Stream::kEnded);
-  growth::Measure("end", kind, nodes, kFanout, [&] { inner.End(); });
+  growth::MeasureInTurn(
+      "tick", kind, steps, kTicks, [](InnerNode& inner) { inner.SayTicks(kTicks); },
+      [](InnerNode& inner) { inner.Hear(); });
+  for (const auto& inner : steps) {
+    if (inner->sent() < kTicks) {
+      fmt::print(stderr, "bench_inner_node: it sent {} messages in {} ticks\n", inner->sent(),
+                 kTicks);
+      std::exit(1);
+    }
+    inner->SayTicks(1, Stream::kEnded);
+    growth::Measure("end", kind, inner->size(), kFanout, [&] { inner->End(); });
+  }
 }
 
 }  // namespace
@@ -155,7 +165,5 @@ void MeasureStep(uint32_t nodes, bool switches) {
 int main(int argc, char** argv) {
   const auto sizes = sonde::growth::Sizes(argc, argv, 512, {1000, 10'000, 100'000});
   sonde::log::Discard("bench_inner_node");
-  for (const bool switches : {false, true}) {
-    for (const uint32_t nodes : sizes) sonde::tree::MeasureStep(nodes, switches);
-  }
+  for (const bool switches : {false, true}) sonde::tree::MeasureSteps(sizes, switches);
 }

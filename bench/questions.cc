@@ -12,10 +12,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -30,10 +33,10 @@ namespace {
 
 constexpr Nanos kStart = 1'000'000 * kSecond;
 constexpr int kRows = 300;
-constexpr int kLacking = 200;       // the row that lacks a node
-constexpr double kEnough = 50'000;  // us of work for a figure, at least
-constexpr int kMost = 2000;         // questions for it
-constexpr uint32_t kAnew = 10;      // hosts whose daemon was started anew
+constexpr int kLacking = 200;     // the row that lacks a node
+constexpr double kEnough = 2000;  // us of work in each round, at least
+constexpr int kMost = 100;        // questions in it
+constexpr uint32_t kAnew = 10;    // hosts whose daemon was started anew
 
 Nanos At(int tick) { return kStart + tick * kSecond; }
 
@@ -57,9 +60,12 @@ class Step {
   }
 
   StepRecord& record() { return record_; }
+  uint32_t size() const { return static_cast<uint32_t>(everyone_.size()); }
+  bool left() const { return left_; }
 
   // A node leaves or comes, and a row says so.
   void Change(bool left) {
+    left_ = left;
     record_.Update([&](JobDescription& job) { job.nodes[1].left = left ? At(kRows) + 1 : 0; });
     record_.SetPresence(presence_.Runs());
   }
@@ -176,55 +182,67 @@ class Step {
   Presence presence_{kSecond};
   StepRecord record_;
   std::shared_ptr<LiveSource> source_;
+  bool left_ = false;
 };
 
-// The CPU time of one of as many as take a while, behind one that is not counted.
-void Measure(std::string_view what, uint32_t nodes, const std::function<void()>& ask) {
-  ask();
-  const double begin = growth::CpuMicroseconds();
-  double taken = 0;
-  int asked = 0;
-  while (taken < kEnough && asked < kMost) {
-    ask();
-    ++asked;
-    taken = growth::CpuMicroseconds() - begin;
+using Steps = std::vector<std::unique_ptr<Step>>;
+
+// The CPU time of one question, of as many as take a while, behind one that is not counted: of
+// steps of each size in turn, as growth::MeasureInTurn().
+void Measure(std::string_view what, const Steps& steps, const std::function<void(Step&)>& ask) {
+  std::vector<double> least(steps.size(), std::numeric_limits<double>::infinity());
+  for (const auto& step : steps) ask(*step);
+  for (int round = 0; round < growth::kRounds; ++round) {
+    for (size_t i = 0; i < steps.size(); ++i) {
+      const double begin = growth::CpuMicroseconds();
+      double taken = 0;
+      int asked = 0;
+      while (taken < kEnough && asked < kMost) {
+        ask(*steps[i]);
+        ++asked;
+        taken = growth::CpuMicroseconds() - begin;
+      }
+      least[i] = std::min(least[i], taken / asked);
+    }
   }
-  fmt::print("figure {}_{} {:.3f} us\n", what, nodes, taken / asked);
+  for (size_t i = 0; i < steps.size(); ++i) {
+    fmt::print("figure {}_{} {:.3f} us\n", what, steps[i]->size(), least[i]);
+  }
   std::fflush(stdout);
 }
 
-void MeasureSubscribers(Step& step, uint32_t nodes) {
+void MeasureSubscribers(Step& step) {
   const auto most = static_cast<uint32_t>(Questions::kMaxSubscribers);
-  const uint32_t subscribers = std::min(nodes, most);
+  const uint32_t subscribers = std::min(step.size(), most);
   Loop loop;
   Questions questions(loop, step.source(), step.record(), kSecond,
                       [](uint32_t, const tree::AnswerMessage&) {});
   step.Subscribe(questions, subscribers);
-  growth::Measure("subscriber_goes", "", nodes, subscribers, [&] {
+  growth::Measure("subscriber_goes", "", step.size(), subscribers, [&] {
     for (uint32_t node = subscribers; node-- > 0;) questions.OnGone(node);
   });
 }
 
-void MeasureStep(uint32_t nodes) {
-  Step step(nodes);
-  Measure("whole_step", nodes, [&] { step.Ask(Step::Sum(kRows - 60)); });
-  Measure("whole_step_all", nodes, [&] { step.Ask(Step::Sum(1)); });
+void MeasureSteps(const Steps& steps) {
+  Measure("whole_step", steps, [](Step& step) { step.Ask(Step::Sum(kRows - 60)); });
+  Measure("whole_step_all", steps, [](Step& step) { step.Ask(Step::Sum(1)); });
   QuerySpec lacking = Step::Sum(kLacking - 30);
   lacking.end = At(kLacking + 30);
-  Measure("whole_step_lacking", nodes, [&] { step.Ask(lacking); });
-  Measure("part", nodes, [&] { step.AskForPart(Step::Sum(kRows - 60)); });
-  Measure("by_host", nodes, [&] { step.Ask(Step::OfHosts(kRows - 60)); });
-  Measure("names", nodes, [&] { step.AskForNames(); });
-  Measure("notes", nodes, [&] { step.AskForNotes(); });
-  MeasureSubscribers(step, nodes);
-  bool left = false;
-  Measure("after_a_change", nodes, [&] {
-    step.Change(left = !left);
+  Measure("whole_step_lacking", steps, [&](Step& step) { step.Ask(lacking); });
+  Measure("part", steps, [](Step& step) { step.AskForPart(Step::Sum(kRows - 60)); });
+  Measure("by_host", steps, [](Step& step) { step.Ask(Step::OfHosts(kRows - 60)); });
+  Measure("names", steps, [](Step& step) { step.AskForNames(); });
+  Measure("notes", steps, [](Step& step) { step.AskForNotes(); });
+  for (const auto& step : steps) MeasureSubscribers(*step);
+  Measure("after_a_change", steps, [](Step& step) {
+    step.Change(!step.left());
     step.Ask(Step::Sum(kRows - 60));
   });
-  step.Change(false);
-  step.StartAnew(kAnew);
-  Measure("by_host_anew", nodes, [&] { step.Ask(Step::OfHosts(kRows - 60)); });
+  for (const auto& step : steps) {
+    step->Change(false);
+    step->StartAnew(kAnew);
+  }
+  Measure("by_host_anew", steps, [](Step& step) { step.Ask(Step::OfHosts(kRows - 60)); });
 }
 
 }  // namespace
@@ -233,5 +251,9 @@ void MeasureStep(uint32_t nodes) {
 int main(int argc, char** argv) {
   const auto sizes = sonde::growth::Sizes(argc, argv, 17, {1000, 10'000, 100'000});
   sonde::log::Discard("bench_questions");
-  for (const uint32_t nodes : sizes) sonde::head::MeasureStep(nodes);
+  sonde::head::Steps steps;
+  for (const uint32_t nodes : sizes) {
+    steps.push_back(std::make_unique<sonde::head::Step>(nodes));
+  }
+  sonde::head::MeasureSteps(steps);
 }
