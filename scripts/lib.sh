@@ -87,13 +87,16 @@ sonde_configure() {
   fi
 }
 
-sonde_build() {
-  local jobs memory_gib
-  jobs=$(nproc)
-  # Linking and Boost's headers take about 1 GiB a job: fewer jobs where memory is short.
+# sonde_jobs MOST: as many at a time, or fewer where memory is short: linking, Boost's headers and browsers take about
+# 1 GiB each.
+sonde_jobs() {
+  local memory_gib
   memory_gib=$(($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) / 1048576))
-  ((jobs > memory_gib)) && jobs=$((memory_gib > 0 ? memory_gib : 1))
+  if (($1 <= memory_gib)); then echo "$1"; else echo $((memory_gib > 0 ? memory_gib : 1)); fi
+}
+
+sonde_build() {
   # Files done, files there are, and seconds gone.
   NINJA_STATUS=${NINJA_STATUS:-'[%f/%t, %e s] '} \
-    cmake --build "$SONDE_BUILD" --parallel "$jobs" --target "$1"
+    cmake --build "$SONDE_BUILD" --parallel "$(sonde_jobs "$(nproc)")" --target "$1"
 }

@@ -24,7 +24,7 @@ while not os.path.exists(stop):
         until = time.process_time() + 0.01
         while time.process_time() < until:
             sum(i * i for i in range(500))
-        time.sleep(0.02)
+        time.sleep(0.05)
 """
 
 

@@ -230,17 +230,22 @@ class Step:
         return int(self.id.split(".")[0])
 
     def live_directory(self):
-        """That of the head that there is: the one of a head that was killed may still be there."""
-        found = (self.cluster.archive(self.user) / "live").glob(f"*.{self.id}.*")
-        return max(found, key=lambda directory: directory.stat().st_mtime_ns, default=None)
+        """That of the head that there is: the one of a head that was killed may still be there. One that is being
+        made has a name with a dot in front; any may go meanwhile."""
+        changed = {}
+        for directory in (self.cluster.archive(self.user) / "live").glob(f"[!.]*.{self.id}.*"):
+            with contextlib.suppress(FileNotFoundError):
+                changed[directory] = directory.stat().st_mtime_ns
+        return max(changed, key=changed.get, default=None)
 
     def live(self):
         """Waits until the step's head serves."""
 
         def endpoint():
             directory = self.live_directory()
-            path = directory and directory / "endpoint.json"
-            return json.loads(path.read_text()) if path and path.exists() else None
+            with contextlib.suppress(FileNotFoundError):
+                return json.loads((directory / "endpoint.json").read_text()) if directory else None
+            return None
 
         found = wait_for(endpoint, f"the endpoint of {self.id}")
         return Live(found["host"], found["port"], found["token"])

@@ -1,6 +1,7 @@
 """What an application tells beside values, on its way from its processes to the user: phases, remarks,
 figures of merit and histograms, with exact values in the profile."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -193,10 +194,11 @@ def steps_told(step, head):
 
 
 def acting_head(step, killed):
-    for path in (step.cluster.archive(step.user) / "live").glob(f"*.{step.id}.*/endpoint.json"):
-        found = json.loads(path.read_text())
-        if found["pid"] != killed:
-            return Live(found["host"], found["port"], found["token"])
+    for path in (step.cluster.archive(step.user) / "live").glob(f"[!.]*.{step.id}.*/endpoint.json"):
+        with contextlib.suppress(FileNotFoundError):
+            found = json.loads(path.read_text())
+            if found["pid"] != killed:
+                return Live(found["host"], found["port"], found["token"])
     return None
 
 

@@ -4,6 +4,7 @@ Only the standard library is here.
 """
 
 import contextlib
+import functools
 import glob
 import os
 import pathlib
@@ -55,6 +56,7 @@ class NothingToSee(Exception):
     """What a scenario is about has not come about."""
 
 
+@functools.cache
 def has_cgroups():
     """Slurm 22.05 cannot start tasks in control groups of a kernel without cpuset, as the guest's is."""
     return "VERSION_CODENAME=bookworm" not in read("/etc/os-release")
@@ -168,18 +170,29 @@ class Cluster:
 
     def settle(self):
         """The nodes' states once no job is there any more, or no more is to be expected."""
-        wait_for(lambda: self.node_states() == IDLE, SETTLED, 0.5)
-        return self.node_states()
+        return self.last_states(lambda states: states == IDLE, SETTLED)
 
-    def restore(self):
-        """What a scenario did to the nodes is not the next one's affair."""
+    def last_states(self, settled, timeout):
+        """The nodes' states when settled() is true of them, or at the end. To ask Slurm takes half a second."""
+        states = {}
+
+        def look():
+            nonlocal states
+            states = self.node_states()
+            return settled(states)
+
+        wait_for(look, timeout, 0.5)
+        return states
+
+    def restore(self, states=None):
+        """What a scenario did to the nodes is not the next one's affair. `states`: theirs, where they are known."""
         for job in self.run(["squeue", "--noheader", "--format=%A"], user=None)[1].split():
             self.run(["scancel", job], user=None)
         for pid in ours():
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         GO.unlink(missing_ok=True)
-        if self.node_states() == IDLE:
+        if (states or self.node_states()) == IDLE:
             return
         for node in NODES:
             self.run(["scontrol", "update", f"NodeName={node}", "State=RESUME"], user=None)
@@ -253,22 +266,38 @@ def until_started(step, nodes):
 
 
 def read(path):
+    """With as few system calls as can be, which are slow here: this is asked of every process again and again."""
     try:
-        return pathlib.Path(path).read_text()
+        file = os.open(path, os.O_RDONLY)
     except OSError:
         return ""
+    try:
+        parts = iter(lambda: os.read(file, 65536), b"")
+        return b"".join(parts).decode(errors="replace")
+    except OSError:
+        return ""
+    finally:
+        os.close(file)
 
 
 def ours():
     """Processes of Sonde's, and those that the scenarios mark: pid -> command line, or what is left of it."""
-    found = {}
-    for pid in processes():
-        words = read(f"/proc/{pid}/cmdline").split("\0")
-        # A process that ends has no command line any more, and keeps its name.
-        names = {os.path.basename(words[0]), comm(pid)}
-        if (names & PROGRAMS or "marked-by-the-test" in words) and lives(pid):
-            found[pid] = " ".join(words).strip() or f"({comm(pid)}, which is ending)"
-    return found
+    return only_ours(processes())
+
+
+def only_ours(pids):
+    commands = {pid: command_of_ours(pid) for pid in pids}
+    return {pid: command for pid, command in commands.items() if command}
+
+
+def command_of_ours(pid):
+    """None if it is not."""
+    words = read(f"/proc/{pid}/cmdline").split("\0")
+    # A process that ends has no command line any more, and keeps its name.
+    names = {os.path.basename(words[0]), comm(pid)}
+    if not (names & PROGRAMS or "marked-by-the-test" in words) or not lives(pid):
+        return None
+    return " ".join(words).strip() or f"({comm(pid)}, which is ending)"
 
 
 def processes():
@@ -290,18 +319,22 @@ def stat(path):
     return read(path).rpartition(")")[2].split()
 
 
+def of_steps():
+    """What is in a step's control group: pid -> which one."""
+    groups = {pid: cgroup(pid).rstrip() for pid in processes()}
+    return {pid: group for pid, group in groups.items() if "/job_" in group or "/step_" in group}
+
+
 def in_steps():
-    """Those that a step's control group holds."""
-    return {
-        pid: command for pid, command in ours().items() if "/job_" in cgroup(pid) or "/step_" in cgroup(pid)
-    }  # fmt: skip
+    """Those of ours that a step's control group holds."""
+    return only_ours(of_steps())
 
 
 def beside_slurmstepd():
     """Whatever lives in slurmstepd's own control group of a step and is none of Slurm's: pid -> name."""
     return {
-        pid: comm(pid) for pid in processes()
-        if cgroup(pid).rstrip().endswith("/slurm") and not is_slurms(pid) and lives(pid)
+        pid: comm(pid) for pid, group in of_steps().items()
+        if group.endswith("/slurm") and not is_slurms(pid) and lives(pid)
     }  # fmt: skip
 
 
@@ -320,10 +353,11 @@ def cgroup(pid):
 
 def tasks():
     """Processes in the control groups of tasks, or without these below slurmstepd: pid -> command line."""
-    pids = [path.split("/")[2] for path in glob.glob("/proc/[0-9]*/cgroup") if "/user/task_" in read(path)]
-    if not pids:
+    if has_cgroups():
+        pids = [pid for pid, group in of_steps().items() if "/user/task_" in group]
+    else:
         pids = [pid for pid in processes() if is_below_slurmstepd(pid)]
-    return {int(pid): read(f"/proc/{pid}/cmdline").replace("\0", " ").strip() for pid in pids}
+    return {pid: read(f"/proc/{pid}/cmdline").replace("\0", " ").strip() for pid in pids}
 
 
 def is_below_slurmstepd(pid):
@@ -357,7 +391,7 @@ class Watch:
 
     def _look(self):
         while not self._end.wait(self.INTERVAL):
-            if set(tasks()) - set(ours()):
+            if any(not command_of_ours(pid) for pid in tasks()):
                 self.task = idle()
             if not in_steps():
                 self._present = False
@@ -390,7 +424,7 @@ def see(cluster, run, more=MORE):
             "code": code, "output": output, "waited": waited, "settled": idle() - done, "left": left,
             "stayed": watch.stayed(), "nodes": nodes, "left_at_all": ours(),
         }  # fmt: skip
-        cluster.restore()
+        cluster.restore(nodes)
         return seen
 
     def look_again(level):

@@ -145,13 +145,11 @@ class NodeCluster(Cluster):
     def settle(self):
         """The nodes' states when no job is there any more, and Slurm has noticed the nodes that are off."""
 
-        def settled():
-            states = self.node_states()
+        def settled(states):
             return (all("IDLE" == states[node] for node in self.living())
                     and all(states[node].startswith("DOWN") for node in self.off))  # fmt: skip
 
-        wait_for(settled, NODE_LOST if self.off else guest_cluster.SETTLED, 0.5)
-        return self.node_states()
+        return self.last_states(settled, NODE_LOST if self.off else guest_cluster.SETTLED)
 
     def restore(self):
         GO.unlink(missing_ok=True)

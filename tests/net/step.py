@@ -430,8 +430,11 @@ class Step:
         wait_for(lambda: self._stored_at() > before, "the head's state", 15)
 
     def _stored_at(self):
-        paths = (self.archive / "live").glob("*/state")
-        return max((path.stat().st_mtime for path in paths), default=0)
+        newest = 0
+        for path in (self.archive / "live").glob("*/state"):
+            with contextlib.suppress(FileNotFoundError):
+                newest = max(newest, path.stat().st_mtime)
+        return newest
 
     def described(self):
         """Whether the record says which nodes there are; a head that dies before, within its first

@@ -147,7 +147,7 @@ def test_packages_are_compiled_as_the_tests_are(shared):
 
 def test_the_compiler_s_cache_serves_the_packages(shared, tmp_path):
     theirs, ours = both_compilations()
-    file = "libclient/CMakeFiles/sonde.dir/units/sonde/libclient.cc.o"
+    file = "libclient/CMakeFiles/sonde_client_objects.dir/units/sonde_client_objects/libclient.cc.o"
     arguments = ours[file][1].replace("@SOURCE@", str(ROOT)).replace("@BUILD@", str(BUILD))
     # Elsewhere, for ninja would take notice of a new file.
     arguments = arguments.replace(f" {file}", f" {tmp_path}/unit.o")

@@ -123,7 +123,25 @@ TEST(PeaksMeasure, AShortMeasurementHasRatesThatAProcessorMayHave) {
     EXPECT_LT(measured->one.*rate, 1e13);
     EXPECT_GE(measured->all.*rate, measured->one.*rate) << "one can, so all can";
   }
-  EXPECT_GT(measured->one.single_flops, measured->one.double_flops);
+}
+
+// Twice as many fit into a register. One measurement may have had to wait for the processor: of
+// some the best are compared.
+TEST(PeaksMeasure, AProcessorDoesMoreInSinglePrecision) {
+  MeasureOptions options;
+  options.repetitions = 2;
+  options.most_seconds = 0.1;
+  options.seconds = 0.002;
+  options.array_bytes = 1 << 20;
+  double in_single = 0;
+  double in_double = 0;
+  for (int i = 0; i < 20 && in_single <= 1.5 * in_double; ++i) {
+    const auto measured = Measure(options);
+    ASSERT_TRUE(measured.ok()) << measured.status().message();
+    in_single = std::max(in_single, measured->one.single_flops);
+    in_double = std::max(in_double, measured->one.double_flops);
+  }
+  EXPECT_GT(in_single, 1.5 * in_double);
 }
 
 TEST(PeaksMeasure, ArraysAreAgainstTheCachesOfTheCpusThatAreUsed) {

@@ -4,6 +4,7 @@ Words of the command line: SERVER ... [--shots DIR]; with --shots a test also le
 SONDE_WEB_TESTS="Class.test ..." in the environment it runs these tests alone.
 """
 
+import functools
 import os
 import subprocess
 import sys
@@ -53,6 +54,25 @@ def start_browser(profile):
     return webdriver.Chrome(service=Service("/usr/bin/chromedriver"), options=options)
 
 
+@functools.cache
+def browser():
+    """One for all classes of a file: each start takes two seconds of a processor."""
+    profile = tempfile.TemporaryDirectory(prefix="sonde-page-", ignore_cleanup_errors=True)
+    unittest.addModuleCleanup(profile.cleanup)
+    started = start_browser(profile.name)
+    unittest.addModuleCleanup(started.quit)
+    started.set_page_load_timeout(PATIENCE)
+    started.set_script_timeout(PATIENCE)
+    return started
+
+
+def forget(started):
+    """What a class has left there; what pages store themselves is of its server's address."""
+    started.get("about:blank")
+    started.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    started.get_log("browser")
+
+
 class Page(unittest.TestCase):
     SERVER = SERVER
     ARGUMENTS = []
@@ -66,12 +86,8 @@ class Page(unittest.TestCase):
                                       stdout=subprocess.PIPE, text=True)
         cls.addClassCleanup(cls.server.communicate, "")
         cls.address = cls.server.stdout.readline().strip()
-        cls.profile = tempfile.TemporaryDirectory(prefix="sonde-page-", ignore_cleanup_errors=True)
-        cls.addClassCleanup(cls.profile.cleanup)
-        cls.browser = start_browser(cls.profile.name)
-        cls.addClassCleanup(cls.browser.quit)
-        cls.browser.set_page_load_timeout(PATIENCE)
-        cls.browser.set_script_timeout(PATIENCE)
+        cls.browser = browser()
+        forget(cls.browser)
 
     def setUp(self):
         self.screen(1300, 1000)
@@ -95,7 +111,7 @@ class Page(unittest.TestCase):
 
     def until(self, condition, ignored=()):
         # The page may make anew what was just found.
-        wait = WebDriverWait(self.browser, Page.patience, poll_frequency=0.05,
+        wait = WebDriverWait(self.browser, Page.patience, poll_frequency=0.1,
                              ignored_exceptions=[StaleElementReferenceException, *ignored])
         try:
             return wait.until(lambda _: condition())
