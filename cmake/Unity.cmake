@@ -11,8 +11,9 @@ option(SONDE_UNITY "Compile the files of a folder together" OFF)
 # Rooms in which neither a step nor an answer to a question spends its time: what a person waits for a
 # moment for. The compiler takes a third less time for them, which is most of a first build's.
 set(SONDE_COLD
-  cli daemon/head/alarms daemon/head/slurm forward insight/hints insight/runs profiles/compare profiles/report
-  profiles/select profiles/upkeep serve web/proxy web/server)
+  cli daemon/head/alarms daemon/head/slurm forward insight/hints insight/runs profiles/archive
+  profiles/compare profiles/disk profiles/json profiles/live profiles/model profiles/report profiles/select
+  profiles/upkeep serve web/proxy web/server)
 set(SONDE_COLD_OPTIONS "$<$<CONFIG:RelWithDebInfo>:-O1>")
 
 # Whether a folder, from the root of the project, is in one of these rooms.

@@ -60,17 +60,18 @@ def sonde(cluster, *words):
 
 
 def test_a_task_with_more_work_is_named(cluster):
-    step = ran(cluster, "-N4", "-n4", "0.1:8", "0.4:8")
+    # Of eight the others' noise is known well enough, whatever else this machine does.
+    step = ran(cluster, "-N4", "-n8", "0.1:8", "0.4:8")
     text = sonde(cluster, "stragglers", step.id)
-    assert "rank 2 on n3: CPU time" in text, text
+    assert "rank 2 on n2: CPU time" in text, text
     found = json.loads(sonde(cluster, "stragglers", "--json", step.id))
-    (cpu,) = [one for one in found["metrics"] if one["metric"] == "task_cpu_seconds_total"]
-    assert [(one["rank"], one["node"]) for one in cpu["stragglers"]] == [(2, "n3")]
+    (cpu,) = [one for one in found["metrics"] if (one["metric"], one["by"]) == ("task_cpu_seconds_total", "rank")]
+    assert [(one["rank"], one["node"]) for one in cpu["stragglers"]] == [(2, "n2")]
     (named,) = cpu["stragglers"]
     assert named["value"] == pytest.approx(0.4, abs=0.05)
     assert named["others"] == pytest.approx(0.1, abs=0.03)
-    assert cpu["imbalance"]["most"] == {"rank": 2, "node": "n3"}
-    assert cpu["imbalance"]["factor"] == pytest.approx(0.4 / 0.175 - 1, abs=0.3)
+    assert cpu["imbalance"]["most"] == {"rank": 2, "node": "n2"}
+    assert cpu["imbalance"]["factor"] == pytest.approx(0.4 / 0.1375 - 1, abs=0.4)
 
 
 def test_tasks_with_the_same_work_have_no_straggler(cluster):

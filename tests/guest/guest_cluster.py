@@ -86,8 +86,9 @@ def start_cluster(contain):
     conf("")
     command = [CLUSTER, "start", "--nodes", "2", "--owner", str(os.getpid()), "--plugstack", "/tmp/plugstack.conf"]
     pathlib.Path("/tmp/plugstack.conf").write_text(plugstack)
-    # A requeued job begins anew when the credentials of its first run are over.
-    lines = ["SlurmdTimeout=10", "AuthInfo=socket=@DIR@/run/munge.sock,cred_expire=5"]
+    # A requeued job begins anew when the credentials of its first run are over, and a step's launch has to end before,
+    # however busy this machine is.
+    lines = ["SlurmdTimeout=10", "AuthInfo=socket=@DIR@/run/munge.sock,cred_expire=15"]
     command += slurm_options(lines + (list(NAMESPACES) if contain else []))
     command += ["--etc", f"job_container.conf={JOB_CONTAINER_CONF}"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -84,6 +84,11 @@ def story(rows, fault):
     return " ".join(f"{at - fault:+.1f}s:{n}/{total:g}" for at, n, total in told) + last
 
 
+def lives(pid):
+    """A process that has ended, and that nobody has asked about yet, has no files any more."""
+    return pathlib.Path(f"/proc/{pid}/fd").exists()
+
+
 class Step:
     """`own_archives`: nodes do not share a file system. `programs`, `network`: conftest's. `skews`: node id -> seconds its wall clock is ahead. `conf`: more lines
     of sonde.conf. `clocks`: the daemons' wall clocks can be set. `gateways`: nodes come to the head
@@ -269,9 +274,8 @@ class Step:
     def _request(self, path, body=None, space=None):
         """The answer; None if it asks for a name that there is not. `space`: to ask from, not the
         head's."""
-        if self._live is None:
-            self._live = wait_for(self._endpoint, "the head's endpoint")
-        with space or self._head_space().inside():
+        heads = wait_for(self._head_space, "a head that lives")
+        with space or heads.inside():
             connection = http.client.HTTPConnection("127.0.0.1", self._live["port"], timeout=10)
             connection.connect()
         try:
@@ -303,13 +307,20 @@ class Step:
         for path in self.directory.glob("archive*/live/*/endpoint.json"):
             with contextlib.suppress(FileNotFoundError):
                 endpoint = json.loads(path.read_text())
-                if endpoint["pid"] not in but and pathlib.Path(f"/proc/{endpoint['pid']}/fd").exists():
+                if endpoint["pid"] not in but and lives(endpoint["pid"]):
                     return endpoint
         return None
 
     def _head_space(self):
-        """Where the head is that serves: srun's, or a node's."""
-        acting = self.acting()
+        """Where the head is that serves, which is known then: srun's, or a node's. None while there is none."""
+        if self._live is None or not lives(self._live["pid"]):
+            self._live = self._endpoint()
+        if self._live is None:
+            return None
+        try:
+            acting = self.acting()
+        except FileNotFoundError:  # it has ended meanwhile
+            return None
         return self.space if acting is None else acting.space
 
     def acting(self):
