@@ -27,6 +27,7 @@
 #include "profiles/upkeep/retention.h"
 #include "profiles/upkeep/verify.h"
 #include "tests/unit/cli_served.h"
+#include "tests/unit/paths.h"
 #include "tests/unit/profiles_fixture.h"
 
 namespace sonde::cli::cli_full_disk_test {
@@ -116,7 +117,7 @@ class FullDiskTest : public testing::Test {
   }
   Ended Run(const std::string& arguments) const {
     const std::string command =
-        std::string(SONDE_BINARY) + " --archive " + root() + " " + arguments + " 2>&1";
+        std::string(kSondeCommand) + " --archive " + root() + " " + arguments + " 2>&1";
     Ended ended;
     std::FILE* pipe = ::popen(command.c_str(), "re");
     char buffer[4096];

@@ -1,4 +1,4 @@
-// The command `sonde serve` as its users run it; SONDE_BINARY is the program.
+// The command `sonde serve` as its users run it; kSondeCommand is the program.
 #pragma once
 
 #include <fcntl.h>
@@ -11,6 +11,8 @@
 #include <string_view>
 #include <vector>
 
+#include "tests/unit/paths.h"
+
 namespace sonde::cli {
 
 // `sonde serve` with its standard output in a pipe; ended with the object.
@@ -19,7 +21,7 @@ class Served {
   Served(const std::string& root, std::vector<std::string> arguments) {
     int out[2];
     EXPECT_EQ(pipe2(out, O_CLOEXEC), 0);
-    arguments.insert(arguments.begin(), {SONDE_BINARY, "--archive", root, "serve"});
+    arguments.insert(arguments.begin(), {kSondeCommand, "--archive", root, "serve"});
     std::vector<char*> argv;
     for (std::string& argument : arguments) argv.push_back(argument.data());
     argv.push_back(nullptr);

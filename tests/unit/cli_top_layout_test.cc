@@ -1,4 +1,4 @@
-// The frames of `sonde top`. SONDE_FRAMES has them as they are meant to be; SONDE_WRITE_FRAMES=1 in
+// The frames of `sonde top`. kFrames has them as they are meant to be; SONDE_WRITE_FRAMES=1 in
 // the environment writes them anew, for a change that is meant to show something else.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -10,6 +10,7 @@
 #include "cli/top/chooser.h"
 #include "cli/top/standouts.h"
 #include "tests/unit/cli_top_step.h"
+#include "tests/unit/paths.h"
 
 namespace sonde::cli::top::cli_top_layout_test {
 namespace {
@@ -48,7 +49,7 @@ class TopLayout : public testing::Test {
   Look Of(size_t width, size_t height = 20) const { return {width, height, unicode, kThen, true}; }
 
   static void Expect(const Screen& screen, const std::string& name) {
-    const std::string path = std::string(SONDE_FRAMES) + "/" + name + ".txt";
+    const std::string path = std::string(kFrames) + "/" + name + ".txt";
     if (std::getenv("SONDE_WRITE_FRAMES") != nullptr) std::ofstream(path) << screen.ToText();
     std::ifstream file(path);
     const std::string meant((std::istreambuf_iterator<char>(file)), {});

@@ -12,6 +12,8 @@
 #include <string>
 #include <vector>
 
+#include "tests/unit/paths.h"
+
 namespace sonde {
 
 class ClientProcess {
@@ -20,7 +22,7 @@ class ClientProcess {
 
   // `errors`: a descriptor that becomes its standard error; `uid`: the user it runs as, 0 for ours.
   explicit ClientProcess(const Environment& environment, int errors = STDERR_FILENO, uid_t uid = 0,
-                         const char* program = CLIENT_PROCESS) {
+                         const char* program = kClientProcess) {
     int to[2], from[2];
     if (pipe(to) != 0 || pipe(from) != 0) abort();
     std::vector<std::string> texts;

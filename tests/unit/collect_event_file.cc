@@ -9,6 +9,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include "tests/unit/paths.h"
+
 namespace sonde::event_files {
 namespace {
 
@@ -171,7 +173,7 @@ class Evaluator {
 const std::vector<EventSet>& Sets() {
   static const std::vector<EventSet> sets = [] {
     std::vector<EventSet> all;
-    for (const auto& entry : std::filesystem::directory_iterator(EVENTS_DIR)) {
+    for (const auto& entry : std::filesystem::directory_iterator(kEventsDir)) {
       // software.events is of no processor.
       if (entry.path().extension() != ".events" || entry.path().stem() == "software") continue;
       all.push_back(Parse(entry.path()));

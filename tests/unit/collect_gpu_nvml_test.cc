@@ -10,6 +10,7 @@
 #include "daemon/collect/gpu/vendors/nvml_api.h"
 #include "daemon/collect/registry.h"
 #include "tests/unit/collect_gpu_fixture.h"
+#include "tests/unit/paths.h"
 
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
@@ -41,13 +42,13 @@ class NvmlGpus : public GpuFixture {
     }
   }
   std::unique_ptr<GpuSource> Open(int level = 3, const std::string& wanted = "",
-                                  const char* path = GPU_STANDIN_NVML) {
+                                  const char* path = kStandInNvml) {
     std::vector<std::unique_ptr<gpu::Library>> libraries;
     libraries.push_back(Library(gpu::MakeNvml, path, level));
     return GpuFixture::Open(std::move(libraries), level, wanted);
   }
 
-  gpu_standin::State& lib_ = *Reset(GPU_STANDIN_NVML);
+  gpu_standin::State& lib_ = *Reset(kStandInNvml);
 };
 
 TEST_F(NvmlGpus, ValuesAreInBaseUnits) {
@@ -236,10 +237,10 @@ TEST_F(NvmlGpus, ShortPeriodsRepeatTheLastReading) {
 }
 
 TEST_F(NvmlGpus, AnOldLibraryGivesWhatItHas) {
-  gpu_standin::State& old = *Reset(GPU_STANDIN_NVML_OLD);
+  gpu_standin::State& old = *Reset(kStandInNvmlOld);
   old.count = 1;
   old.gpus[0] = lib_.gpus[0];
-  const auto source = Open(4, "", GPU_STANDIN_NVML_OLD);
+  const auto source = Open(4, "", kStandInNvmlOld);
   EXPECT_EQ(Value(*source, "gpu_power_watts{gpu=\"0\"}"), 250);
   EXPECT_EQ(Value(*source, "gpu_memory_used_bytes{gpu=\"0\"}"), 3.0 * (1 << 30) + 1);
   EXPECT_EQ(Value(*source, "gpu_energy_joules_total{gpu=\"0\"}"), 0);
@@ -406,7 +407,7 @@ TEST_F(NvmlGpus, ADriverThatHangsHoldsNothingUp) {
   };
   GpuOptions options;
   options.wanted = "0";
-  options.libraries.push_back(Library(gpu::MakeNvml, GPU_STANDIN_NVML, 3));
+  options.libraries.push_back(Library(gpu::MakeNvml, kStandInNvml, 3));
   options.first_patience = 100 * kSecond;
   options.patience = kMillisecond;
   options.clock = &clock_;

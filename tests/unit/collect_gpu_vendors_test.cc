@@ -7,6 +7,7 @@
 #include "daemon/collect/gpu/vendors/level_zero_api.h"
 #include "daemon/collect/gpu/vendors/rocm_smi_api.h"
 #include "tests/unit/collect_gpu_fixture.h"
+#include "tests/unit/paths.h"
 
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
@@ -60,9 +61,9 @@ class RocmGpus : public VendorGpus {
     }
   }
   std::unique_ptr<GpuSource> Open(int level = 3, const std::string& wanted = "") {
-    return OpenOne(gpu::MakeRocmSmi, GPU_STANDIN_ROCM_SMI, level, wanted);
+    return OpenOne(gpu::MakeRocmSmi, kStandInRocmSmi, level, wanted);
   }
-  gpu_standin::State& lib_ = *Reset(GPU_STANDIN_ROCM_SMI);
+  gpu_standin::State& lib_ = *Reset(kStandInRocmSmi);
 };
 
 TEST_F(RocmGpus, ValuesAreInBaseUnits) {
@@ -109,9 +110,9 @@ TEST_F(RocmGpus, DevicesAreChosenByBusOrderOrUniqueId) {
 }
 
 TEST_F(RocmGpus, AnOldLibraryGivesWhatItHas) {
-  gpu_standin::State& old = *Reset(GPU_STANDIN_ROCM_SMI_OLD);
+  gpu_standin::State& old = *Reset(kStandInRocmSmiOld);
   Fill(old);
-  const auto source = OpenOne(gpu::MakeRocmSmi, GPU_STANDIN_ROCM_SMI_OLD, 4);
+  const auto source = OpenOne(gpu::MakeRocmSmi, kStandInRocmSmiOld, 4);
   EXPECT_EQ(Value(*source, "gpu_power_watts{gpu=\"0\"}"), 305);
   EXPECT_EQ(Value(*source, "gpu_clock_hertz{clock=\"compute\",gpu=\"0\"}"), 1.7e9);
   EXPECT_FALSE(Has(*source, "gpu_throttled{gpu=\"0\",reason=\"power\"}"));
@@ -177,9 +178,9 @@ class IntelGpus : public VendorGpus {
     }
   }
   std::unique_ptr<GpuSource> Open(int level = 3, const std::string& wanted = "") {
-    return OpenOne(gpu::MakeLevelZero, GPU_STANDIN_LEVEL_ZERO, level, wanted);
+    return OpenOne(gpu::MakeLevelZero, kStandInLevelZero, level, wanted);
   }
-  gpu_standin::State& lib_ = *Reset(GPU_STANDIN_LEVEL_ZERO);
+  gpu_standin::State& lib_ = *Reset(kStandInLevelZero);
 };
 
 TEST_F(IntelGpus, ValuesAreInBaseUnits) {
@@ -235,9 +236,9 @@ TEST_F(IntelGpus, OthersDevicesAreLeftToOthers) {
 }
 
 TEST_F(IntelGpus, ALoaderFromBeforeZesInitIsUsedTheOldWay) {
-  gpu_standin::State& old = *Reset(GPU_STANDIN_LEVEL_ZERO_OLD);
+  gpu_standin::State& old = *Reset(kStandInLevelZeroOld);
   Fill(old);
-  const auto source = OpenOne(gpu::MakeLevelZero, GPU_STANDIN_LEVEL_ZERO_OLD, 3);
+  const auto source = OpenOne(gpu::MakeLevelZero, kStandInLevelZeroOld, 3);
   EXPECT_EQ(Value(*source, "gpu_memory_used_bytes{gpu=\"0\"}"), 2000);
 }
 
@@ -275,15 +276,15 @@ TEST_F(IntelGpus, AWarmTickAllocatesNothing) {
 }
 
 TEST_F(VendorGpus, ASecondVendorsDevicesAreNamedAfterIt) {
-  gpu_standin::State& nvml = *Reset(GPU_STANDIN_NVML);
-  gpu_standin::State& amd = *Reset(GPU_STANDIN_ROCM_SMI);
+  gpu_standin::State& nvml = *Reset(kStandInNvml);
+  gpu_standin::State& amd = *Reset(kStandInRocmSmi);
   nvml.count = amd.count = 1;
   nvml.gpus[0].power = 100'000;
   amd.gpus[0].power = 50'000'000;
   const auto open = [&](const std::string& wanted) {
     std::vector<std::unique_ptr<gpu::Library>> libraries;
-    libraries.push_back(Library(gpu::MakeNvml, GPU_STANDIN_NVML, 3));
-    libraries.push_back(Library(gpu::MakeRocmSmi, GPU_STANDIN_ROCM_SMI, 3));
+    libraries.push_back(Library(gpu::MakeNvml, kStandInNvml, 3));
+    libraries.push_back(Library(gpu::MakeRocmSmi, kStandInRocmSmi, 3));
     return GpuFixture::Open(std::move(libraries), 3, wanted);
   };
   const auto all = open("");

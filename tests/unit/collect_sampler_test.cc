@@ -10,6 +10,7 @@
 #include "daemon/collect/registry.h"
 #include "daemon/collect/sampler.h"
 #include "tests/unit/collect_tree.h"
+#include "tests/unit/paths.h"
 
 // Counted in collect_allocations.cc.
 extern std::atomic<size_t> allocations;
@@ -318,7 +319,7 @@ TEST(Registry, EverySampledMetricIsDeclared) {
 }
 
 TEST(Registry, TheDocumentationIsCurrent) {
-  std::ifstream file(SONDE_SOURCE_DIR "/docs/metrics.md");
+  std::ifstream file(std::string(kSourceDir) + "/docs/metrics.md");
   const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_TRUE(text == MetricsAsMarkdown()) << "run: list_metrics --markdown > docs/metrics.md";
 }

@@ -12,6 +12,7 @@
 
 #include "daemon/collect/app/app.h"
 #include "tests/unit/client_driver.h"
+#include "tests/unit/paths.h"
 #include "tests/unit/temp_dir.h"
 
 namespace sonde::collect {
@@ -37,7 +38,7 @@ class Functions : public testing::Test {
 
   void SetUp() override { ASSERT_NE(source_, nullptr); }
 
-  static std::string Ours() { return LIBSONDE ":" LIBSONDE_FUNCTIONS; }
+  static std::string Ours() { return std::string(kLibsonde) + ":" + kLibsondeFunctions; }
   ClientProcess::Environment Environment(const std::string& preload = Ours()) const {
     return {{"SONDE_SOCKET", options_.socket}, {"SONDE_LEVEL", "1"}, {"LD_PRELOAD", preload}};
   }
@@ -137,7 +138,7 @@ TEST_F(Functions, FirstCalledInASignalHandlerTheyHaveTheSameNames) {
 
 // The handler may have interrupted malloc().
 TEST_F(Functions, AFirstCallAsksForNoMemory) {
-  EXPECT_EQ(Run(FUNCTIONS_FRUGAL, Environment()), 0);
+  EXPECT_EQ(Run(kFunctionsFrugal, Environment()), 0);
   Sample();
   EXPECT_EQ(Calls("frugal::InHandler()"), 1);
   EXPECT_EQ(Calls("frugal::Ordinary()"), 1);
@@ -173,12 +174,12 @@ TEST_F(Functions, AConstructorAndThatOfTheBaseAreToldApart) {
 TEST_F(Functions, AProgramThatIsBuiltAnewWhileItRunsKeepsItsNames) {
   const TempDir dir;
   const std::string program = dir.path() + "/program";
-  std::filesystem::copy_file(CLIENT_PROCESS, program);
+  std::filesystem::copy_file(kClientProcess, program);
   ClientProcess app(Environment(), STDERR_FILENO, 0, program.c_str());
   EXPECT_EQ(app.Do("work 3"), "ok");
   std::filesystem::remove(program);
   EXPECT_EQ(app.Do("cxx"), "ok");
-  std::filesystem::copy_file(FUNCTIONS_ALLOCATOR, program);
+  std::filesystem::copy_file(kFunctionsAllocator, program);
   EXPECT_EQ(app.Do("many"), "ok");
   Sample();
   EXPECT_EQ(Calls("helper"), 3);
@@ -190,7 +191,7 @@ TEST_F(Functions, AProgramThatIsBuiltAnewWhileItRunsKeepsItsNames) {
 // Of processor time; a thousand names are looked up.
 TEST_F(Functions, ALargeProgramsFirstCallsTakeAboutAsLongAsASmallOnes) {
   ClientProcess small(Environment());
-  ClientProcess large(Environment(), STDERR_FILENO, 0, FUNCTIONS_LARGE);
+  ClientProcess large(Environment(), STDERR_FILENO, 0, kFunctionsLarge);
   const double in_small = std::stod(small.Do("time_many"));
   EXPECT_LT(std::stod(large.Do("time_many")), 5 * in_small + 0.3);
   Sample();
@@ -240,7 +241,7 @@ TEST_F(Functions, ASignalHandlerMayCallThemAtAnyTime) {
 
 // No later call of a new function tells them.
 TEST_F(Functions, WhatIsCalledWhileAnotherOneIsRegisteredIsToldAtOnce) {
-  ClientProcess app(Environment(FUNCTIONS_WITHIN ":" + Ours()));
+  ClientProcess app(Environment(std::string(kFunctionsWithin) + ":" + Ours()));
   EXPECT_EQ(app.Do("long_name"), "ok");
   Sample();
   double sum = 0;
@@ -297,16 +298,16 @@ TEST_F(Functions, AChildDoesNotTakeItsParentsTime) {
 // The C library allocates memory for a thread's 33rd key, here by the program's own calloc, whose
 // functions are counted and timed.
 TEST_F(Functions, WhereOtherKeysAreTakenThereAreNoTimesAndARemarkSaysSo) {
-  EXPECT_EQ(Run(FUNCTIONS_ALLOCATOR, Timed()), 0);
+  EXPECT_EQ(Run(kFunctionsAllocator, Timed()), 0);
   Sample();
   EXPECT_FALSE(Names(kSeconds).empty()) << "there is room for a key";
   source_->TakeMoments();
   ClientProcess::Environment environment = Timed();
-  environment["LD_PRELOAD"] += ":" FUNCTIONS_KEYS;
+  environment["LD_PRELOAD"] += std::string(":") + kFunctionsKeys;
   const size_t timed_before = Names(kSeconds).size();
   ClientProcess app(environment);
   EXPECT_EQ(app.Do("work 10 4"), "ok");
-  EXPECT_EQ(Run(FUNCTIONS_ALLOCATOR, environment), 0);
+  EXPECT_EQ(Run(kFunctionsAllocator, environment), 0);
   Sample();
   EXPECT_EQ(Calls("helper"), 40);
   EXPECT_EQ(Names(kSeconds).size(), timed_before);
@@ -317,7 +318,7 @@ TEST_F(Functions, WhereOtherKeysAreTakenThereAreNoTimesAndARemarkSaysSo) {
 
 TEST_F(Functions, AnotherToolsHooksAreCalledAsEver) {
   for (const bool on : {true, false}) {
-    ClientProcess::Environment environment = Environment(Ours() + ":" FUNCTIONS_TOOL);
+    ClientProcess::Environment environment = Environment(Ours() + ":" + kFunctionsTool);
     if (!on) environment["SONDE_SOCKET"] = "";
     ClientProcess app(environment);
     const std::string before = app.Do("tool");
@@ -349,7 +350,7 @@ TEST_F(Functions, WithoutTelemetryOrADaemonNothingIsCounted) {
 }
 
 TEST_F(Functions, WhereTheProgramAllocatesMemoryItselfNothingIsAllocated) {
-  EXPECT_EQ(Run(FUNCTIONS_ALLOCATOR, Environment()), 0);
+  EXPECT_EQ(Run(kFunctionsAllocator, Environment()), 0);
   Sample();
   EXPECT_EQ(Calls("Compute(int)"), 6);
   EXPECT_GE(Calls("malloc"), 6);
@@ -357,7 +358,7 @@ TEST_F(Functions, WhereTheProgramAllocatesMemoryItselfNothingIsAllocated) {
 }
 
 TEST_F(Functions, LinkedWithTheLibraryAProgramNeedsNoPreload) {
-  EXPECT_EQ(Run(FUNCTIONS_LINKED, Environment("")), 0);
+  EXPECT_EQ(Run(kFunctionsLinked, Environment("")), 0);
   Sample();
   EXPECT_EQ(Calls("before_main"), 2);
 }

@@ -14,6 +14,7 @@
 
 #include "daemon/collect/app/app.h"
 #include "tests/unit/client_driver.h"
+#include "tests/unit/paths.h"
 
 namespace sonde::collect {
 namespace {
@@ -41,8 +42,8 @@ class Interposed : public testing::Test {
             {"DIRECTORY", directory_},
             {"PATH", "/usr/bin:/bin"}};
   }
-  static std::string Mpi() { return LIBSONDE ":" LIBSONDE_MPI; }
-  static std::string Io() { return LIBSONDE ":" LIBSONDE_IO; }
+  static std::string Mpi() { return std::string(kLibsonde) + ":" + kLibsondeMpi; }
+  static std::string Io() { return std::string(kLibsonde) + ":" + kLibsondeIo; }
 
   void Sample() {
     now_ += kSecond;
@@ -172,7 +173,7 @@ TEST_P(InterposedMpi, FunctionsAreToldApartAtLevelFour) {
 
 TEST_P(InterposedMpi, WithoutTelemetryOrLibsondeOrADaemonCallsArePassedOn) {
   for (const auto& [preload, socket] : {std::pair<std::string, std::string>{Mpi(), ""},
-                                        {LIBSONDE_MPI, options_.socket},
+                                        {kLibsondeMpi, options_.socket},
                                         {Mpi(), "sonde-nobody-listens-here"}}) {
     ClientProcess::Environment environment = Environment(preload);
     environment["SONDE_SOCKET"] = socket;
@@ -305,7 +306,7 @@ TEST_F(InterposedIo, ASignalHandlerMayWriteAtAnyTime) {
 
 TEST_F(InterposedIo, WithoutTelemetryOrLibsondeOrADaemonCallsArePassedOn) {
   for (const auto& [preload, socket] : {std::pair<std::string, std::string>{Io(), ""},
-                                        {LIBSONDE_IO, options_.socket},
+                                        {kLibsondeIo, options_.socket},
                                         {Io(), "sonde-nobody-listens-here"}}) {
     ClientProcess::Environment environment = Environment(preload);
     environment["SONDE_SOCKET"] = socket;
@@ -322,8 +323,8 @@ TEST_F(InterposedIo, WithoutTelemetryOrLibsondeOrADaemonCallsArePassedOn) {
 // A child of a process of slurmstepd that is to become a task.
 TEST_F(InterposedIo, ATaskPrologIsNeitherCountedNorSeesThem) {
   // By the names under which they are installed.
-  const std::string libsonde = std::filesystem::path(LIBSONDE).parent_path() / "libsonde.so.1";
-  const std::string io = libsonde + ":" LIBSONDE_IO;
+  const std::string libsonde = std::filesystem::path(kLibsonde).parent_path() / "libsonde.so.1";
+  const std::string io = libsonde + ":" + kLibsondeIo;
   ClientProcess::Environment environment = Environment(io);
   environment["SLURM_TASK_PID"] = std::to_string(getpid());
   {
@@ -335,7 +336,7 @@ TEST_F(InterposedIo, ATaskPrologIsNeitherCountedNorSeesThem) {
   char name[16];
   prctl(PR_GET_NAME, name);
   prctl(PR_SET_NAME, "slurmstepd");
-  for (const std::string& preload : {io, libsonde + ":" LIBSONDE_MPI, io + " libm.so.6"}) {
+  for (const std::string& preload : {io, libsonde + ":" + kLibsondeMpi, io + " libm.so.6"}) {
     environment["LD_PRELOAD"] = preload;
     ClientProcess prolog(environment);
     EXPECT_EQ(prolog.Do("preloaded"), preload.ends_with("libm.so.6") ? "libm.so.6" : "none");
@@ -347,7 +348,7 @@ TEST_F(InterposedIo, ATaskPrologIsNeitherCountedNorSeesThem) {
 }
 
 TEST_F(InterposedIo, BothTogether) {
-  ClientProcess app(Environment(LIBSONDE ":" LIBSONDE_MPI ":" LIBSONDE_IO));
+  ClientProcess app(Environment(Mpi() + ":" + kLibsondeIo));
   EXPECT_EQ(app.Do("load global"), "ok");
   EXPECT_EQ(app.Do("call init"), "0");
   EXPECT_EQ(app.Do("call send"), "0");

@@ -7,12 +7,13 @@
 
 #include "core/config.h"
 #include "core/text/daemon_settings.h"
+#include "tests/unit/paths.h"
 
 namespace sonde::packaged_conf_test {
 namespace {
 
 std::string Installed() {
-  std::ifstream file(PACKAGED_CONF);
+  std::ifstream file(kPackagedConf);
   std::stringstream text;
   text << file.rdbuf();
   return text.str();

@@ -1,4 +1,4 @@
-// Runs the command sonde over an archive, as its users do. SONDE_BINARY is the program.
+// Runs the command sonde over an archive, as its users do. kSondeCommand is the program.
 #pragma once
 
 #include <sys/wait.h>
@@ -7,6 +7,8 @@
 #include <fstream>
 #include <sstream>
 #include <string>
+
+#include "tests/unit/paths.h"
 
 namespace sonde {
 
@@ -21,7 +23,8 @@ inline Outcome RunSonde(const std::string& scratch, const std::string& arguments
                         const std::string& environment = "") {
   const std::string err = scratch + "/stderr";
   const std::string command = "env LC_ALL=C.UTF-8 TZ=UTC SONDE_ARCHIVE='" + scratch + "/archive' " +
-                              environment + " '" SONDE_BINARY "' " + arguments + " 2>'" + err + "'";
+                              environment + " '" + kSondeCommand + "' " + arguments + " 2>'" + err +
+                              "'";
   Outcome outcome;
   std::FILE* pipe = ::popen(command.c_str(), "r");
   if (pipe == nullptr) return outcome;
