@@ -177,6 +177,7 @@ class SlowSources : public testing::Test {
   }
   static std::vector<Nanos> Seconds(const std::vector<double>& seconds) {
     std::vector<Nanos> ticks;
+    ticks.reserve(seconds.size());
     for (const double s : seconds) ticks.push_back(static_cast<Nanos>(s * kSecond));
     return ticks;
   }
