@@ -1,9 +1,14 @@
 // Links over reliable datagrams of every software provider that libfabric has here, while packets
 // are lost, come late and after others, or come twice.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -77,6 +82,17 @@ class RdmFaults : public testing::TestWithParam<const char*> {
     // With late and repeated packets it copies into memory that is not its buffer's.
     const bool new_net = std::string_view(GetParam()) == "net";
     if (new_net) GTEST_SKIP() << "net of libfabric 1.17 overwrites its own endpoints";
+    if (std::string_view(GetParam()) == "shm") WaitForTurn();
+  }
+  void TearDown() override {
+    if (turn_ >= 0) ::close(turn_);
+  }
+  // Endpoints of shm are a user's on the whole machine: two processes that make some at the same
+  // time hear that theirs are there already.
+  void WaitForTurn() {
+    turn_ = ::open("/tmp/sonde-test-shm.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    ASSERT_GE(turn_, 0) << std::strerror(errno);
+    ASSERT_EQ(::flock(turn_, LOCK_EX), 0) << std::strerror(errno);
   }
   static std::vector<Message> Some(std::mt19937& random, size_t count) {
     std::vector<Message> messages;
@@ -93,6 +109,9 @@ class RdmFaults : public testing::TestWithParam<const char*> {
   bool Until(const std::function<bool()>& done) { return RunUntil(loop, done); }
 
   Loop loop;
+
+ private:
+  int turn_ = -1;
 };
 
 TEST_P(RdmFaults, WhatIsLateOrComesTwiceIsTakenOnceAndInOrder) {
