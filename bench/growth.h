@@ -21,7 +21,6 @@
 namespace sonde::growth {
 
 inline constexpr size_t kMetrics = 300;
-inline constexpr int kRounds = 25;  // of MeasureInTurn()
 
 // Of this thread.
 inline double CpuMicroseconds() {
@@ -41,24 +40,24 @@ void Measure(std::string_view phase, std::string_view kind, uint32_t nodes, doub
   std::fflush(stdout);
 }
 
-// The least CPU time of this thread that `work` takes in several rounds, for steps of each size in
-// turn: a processor that changes its speed, or that others use as well, does so for all sizes.
-// `prepare` is no part of it.
+// The least CPU time of this thread in several rounds, for steps of each size in turn: a processor
+// that changes its speed, or that others use as well, does so for all sizes. `work` gives how often
+// it has done what is measured; `prepare` is no part of it.
 template <typename Step, typename Prepare, typename Work>
 void MeasureInTurn(std::string_view phase, std::string_view kind,
-                   const std::vector<std::unique_ptr<Step>>& steps, double divisor, Prepare prepare,
-                   Work work) {
+                   const std::vector<std::unique_ptr<Step>>& steps, Prepare prepare, Work work) {
+  constexpr int kRounds = 25;
   std::vector<double> least(steps.size(), std::numeric_limits<double>::infinity());
   for (int round = 0; round < kRounds; ++round) {
     for (size_t i = 0; i < steps.size(); ++i) {
       prepare(*steps[i]);
       const double begin = CpuMicroseconds();
-      work(*steps[i]);
-      least[i] = std::min(least[i], CpuMicroseconds() - begin);
+      const int done = work(*steps[i]);
+      least[i] = std::min(least[i], (CpuMicroseconds() - begin) / done);
     }
   }
   for (size_t i = 0; i < steps.size(); ++i) {
-    fmt::print("figure {}{}_{} {:.3f} us\n", phase, kind, steps[i]->size(), least[i] / divisor);
+    fmt::print("figure {}{}_{} {:.3f} us\n", phase, kind, steps[i]->size(), least[i]);
   }
   std::fflush(stdout);
 }

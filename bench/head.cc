@@ -298,8 +298,11 @@ void MeasureSteps(const std::vector<uint32_t>& sizes, bool switches) {
   std::vector<std::unique_ptr<Step>> steps;
   for (const uint32_t nodes : sizes) steps.push_back(MeasureBeginning(nodes, switches));
   growth::MeasureInTurn(
-      "tick", switches ? "_switches" : "", steps, kTicks, [](Step& s) { s.SayTicks(kTicks); },
-      [](Step& s) { s.Hear(); });
+      "tick", switches ? "_switches" : "", steps, [](Step& s) { s.SayTicks(kTicks); },
+      [](Step& s) {
+        s.Hear();
+        return kTicks;
+      });
   for (auto& step : steps) MeasureEnd(*std::exchange(step, nullptr), switches);
   for (const uint32_t nodes : sizes) {
     Step taken(nodes, switches, /*acting=*/true);

@@ -146,8 +146,11 @@ void MeasureSteps(const std::vector<uint32_t>& sizes, bool switches) {
     growth::Measure("first_ticks", kind, nodes, kFirstTicks, [&] { inner.Hear(); });
   }
   growth::MeasureInTurn(
-      "tick", kind, steps, kTicks, [](InnerNode& inner) { inner.SayTicks(kTicks); },
-      [](InnerNode& inner) { inner.Hear(); });
+      "tick", kind, steps, [](InnerNode& inner) { inner.SayTicks(kTicks); },
+      [](InnerNode& inner) {
+        inner.Hear();
+        return kTicks;
+      });
   for (const auto& inner : steps) {
     if (inner->sent() < kTicks) {
       fmt::print(stderr, "bench_inner_node: it sent {} messages in {} ticks\n", inner->sent(),

@@ -15,7 +15,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
-#include <limits>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -187,28 +186,20 @@ class Step {
 
 using Steps = std::vector<std::unique_ptr<Step>>;
 
-// The CPU time of one question, of as many as take a while, behind one that is not counted: of
-// steps of each size in turn, as growth::MeasureInTurn().
+// The CPU time of one question, of as many as take a while, behind one that is not counted.
 void Measure(std::string_view what, const Steps& steps, const std::function<void(Step&)>& ask) {
-  std::vector<double> least(steps.size(), std::numeric_limits<double>::infinity());
   for (const auto& step : steps) ask(*step);
-  for (int round = 0; round < growth::kRounds; ++round) {
-    for (size_t i = 0; i < steps.size(); ++i) {
-      const double begin = growth::CpuMicroseconds();
-      double taken = 0;
-      int asked = 0;
-      while (taken < kEnough && asked < kMost) {
-        ask(*steps[i]);
-        ++asked;
-        taken = growth::CpuMicroseconds() - begin;
-      }
-      least[i] = std::min(least[i], taken / asked);
+  const auto ask_for_a_while = [&](Step& step) {
+    const double begin = growth::CpuMicroseconds();
+    int asked = 0;
+    while (asked < kMost && (asked == 0 || growth::CpuMicroseconds() - begin < kEnough)) {
+      ask(step);
+      ++asked;
     }
-  }
-  for (size_t i = 0; i < steps.size(); ++i) {
-    fmt::print("figure {}_{} {:.3f} us\n", what, steps[i]->size(), least[i]);
-  }
-  std::fflush(stdout);
+    return asked;
+  };
+  growth::MeasureInTurn(
+      what, "", steps, [](Step&) {}, ask_for_a_while);
 }
 
 void MeasureSubscribers(Step& step) {

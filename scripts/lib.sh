@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# What scripts/test, bench and demo have in common. Sourced, never run.
+# What scripts/test, bench, load and demo have in common. Sourced, never run.
 
 SONDE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SONDE_BUILD=$SONDE_ROOT/build/release
@@ -93,6 +93,14 @@ sonde_jobs() {
   local memory_gib
   memory_gib=$(($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) / 1048576))
   if (($1 <= memory_gib)); then echo "$1"; else echo $((memory_gib > 0 ? memory_gib : 1)); fi
+}
+
+# sonde_ctest BUILD ARGUMENT...: most tests wait most of the time, so there are three places for each processor. What
+# computes all the time says PROCESSORS, which is how many places it takes.
+sonde_ctest() {
+  local build=$1
+  shift
+  ctest --test-dir "$build" --output-on-failure --no-tests=error -j"$(sonde_jobs $(($(nproc) * 3)))" "$@"
 }
 
 sonde_build() {

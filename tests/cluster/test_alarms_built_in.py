@@ -219,7 +219,7 @@ def test_memory_that_runs_out_is_told_of_with_the_time_that_is_left(cluster, roo
 
 def test_the_built_in_rule_of_a_used_up_quota_but_for_its_patience(cluster, room):
     with (
-        # It has to get its quota, whatever else runs on this machine: all that is in a group counts as one beside it.
+        # To use up its quota it has to get it: beside processes outside, a group counts as one of them.
         limited("cpu", cfs_period_us=100_000, cfs_quota_us=20_000, shares=262_144) as group,
         sooner(cluster, "throttled_quota", "30s", "2s"),
     ):

@@ -84,9 +84,11 @@ def story(rows, fault):
     return " ".join(f"{at - fault:+.1f}s:{n}/{total:g}" for at, n, total in told) + last
 
 
-def lives(pid):
-    """A process that has ended, and that nobody has asked about yet, has no files any more."""
-    return pathlib.Path(f"/proc/{pid}/fd").exists()
+def network_of(pid):
+    """None of a process that has ended, also if its parent has not asked about it yet."""
+    with contextlib.suppress(FileNotFoundError):
+        return os.readlink(f"/proc/{pid}/ns/net")
+    return None
 
 
 class Step:
@@ -274,8 +276,8 @@ class Step:
     def _request(self, path, body=None, space=None):
         """The answer; None if it asks for a name that there is not. `space`: to ask from, not the
         head's."""
-        heads = wait_for(self._head_space, "a head that lives")
-        with space or heads.inside():
+        here = wait_for(self._head_space, "a head that lives")
+        with space or here.inside():
             connection = http.client.HTTPConnection("127.0.0.1", self._live["port"], timeout=10)
             connection.connect()
         try:
@@ -307,25 +309,26 @@ class Step:
         for path in self.directory.glob("archive*/live/*/endpoint.json"):
             with contextlib.suppress(FileNotFoundError):
                 endpoint = json.loads(path.read_text())
-                if endpoint["pid"] not in but and lives(endpoint["pid"]):
+                if endpoint["pid"] not in but and network_of(endpoint["pid"]):
                     return endpoint
         return None
 
     def _head_space(self):
-        """Where the head is that serves, which is known then: srun's, or a node's. None while there is none."""
-        if self._live is None or not lives(self._live["pid"]):
+        """Where the head is that serves, and `_live` is its endpoint then: srun's, or a node's. None while there is
+        none."""
+        if self._live is None or network_of(self._live["pid"]) is None:
             self._live = self._endpoint()
-        if self._live is None:
+        net = self._live and network_of(self._live["pid"])
+        if net is None:
             return None
-        try:
-            acting = self.acting()
-        except FileNotFoundError:  # it has ended meanwhile
-            return None
+        acting = self._node_in(net)
         return self.space if acting is None else acting.space
 
     def acting(self):
         """The node that is acting head; None if the head itself serves."""
-        net = os.readlink(f"/proc/{self._live['pid']}/ns/net")
+        return self._node_in(network_of(self._live["pid"]))
+
+    def _node_in(self, net):
         for node in self.nodes:
             if node.daemon is not None and node.space.is_net(net):
                 return node

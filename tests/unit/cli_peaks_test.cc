@@ -104,12 +104,17 @@ TEST(PeaksKernels, TriadsWriteEveryElementAndNothingElse) {
   }
 }
 
-TEST(PeaksMeasure, AShortMeasurementHasRatesThatAProcessorMayHave) {
+MeasureOptions Short(size_t array_bytes) {
   MeasureOptions options;
   options.repetitions = 2;
   options.most_seconds = 0.1;
   options.seconds = 0.002;
-  options.array_bytes = 16 << 20;
+  options.array_bytes = array_bytes;
+  return options;
+}
+
+TEST(PeaksMeasure, AShortMeasurementHasRatesThatAProcessorMayHave) {
+  MeasureOptions options = Short(16 << 20);
   std::vector<std::string> told;
   options.on_progress = [&](std::string_view what) { told.emplace_back(what); };
   const auto measured = Measure(options);
@@ -128,15 +133,10 @@ TEST(PeaksMeasure, AShortMeasurementHasRatesThatAProcessorMayHave) {
 // Twice as many fit into a register. One measurement may have had to wait for the processor: of
 // some the best are compared.
 TEST(PeaksMeasure, AProcessorDoesMoreInSinglePrecision) {
-  MeasureOptions options;
-  options.repetitions = 2;
-  options.most_seconds = 0.1;
-  options.seconds = 0.002;
-  options.array_bytes = 1 << 20;
   double in_single = 0;
   double in_double = 0;
   for (int i = 0; i < 20 && in_single <= 1.5 * in_double; ++i) {
-    const auto measured = Measure(options);
+    const auto measured = Measure(Short(1 << 20));
     ASSERT_TRUE(measured.ok()) << measured.status().message();
     in_single = std::max(in_single, measured->one.single_flops);
     in_double = std::max(in_double, measured->one.double_flops);

@@ -1,7 +1,9 @@
 // The carriers behind one face, for tests that hold for every link.
 #pragma once
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <functional>
@@ -130,6 +132,18 @@ struct OverRdm {
             .local_address = "127.0.0.1",
             .endpoints = {Endpoint::kRdm},
             .silence = kSecond};
+  }
+  // Over another provider. One of shm's endpoints has its address as its name on the whole machine:
+  // each process has an address of its own, or tests beside each other would have the same.
+  static FabricOptions Options(const std::string& provider) {
+    FabricOptions options = Options();
+    options.provider = provider;
+    if (provider == "shm") {
+      const pid_t pid = getpid();
+      options.local_address =
+          fmt::format("127.{}.{}.{}", 1 + (pid >> 16) % 254, (pid >> 8) % 256, pid % 256);
+    }
+    return options;
   }
   static constexpr uint64_t kIdleWakeups = 8;
 };

@@ -1,14 +1,9 @@
 // Links over reliable datagrams of every software provider that libfabric has here, while packets
 // are lost, come late and after others, or come twice.
-#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/file.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <random>
 #include <string>
@@ -31,12 +26,6 @@ constexpr uint32_t kSeeds = 6;
 size_t OpenDescriptors() {
   const std::filesystem::directory_iterator all("/proc/self/fd");
   return static_cast<size_t>(std::distance(begin(all), end(all)));
-}
-
-FabricOptions Options(const std::string& provider) {
-  FabricOptions options = OverRdm::Options();
-  options.provider = provider;
-  return options;
 }
 
 // Two domains, and a link from one to the other.
@@ -77,22 +66,12 @@ class RdmFaults : public testing::TestWithParam<const char*> {
   void SetUp() override {
     const auto library = FabricLibrary::Load();
     if (!library.ok()) GTEST_SKIP() << library.status().message();
-    const auto info = ChooseInfo(**library, Endpoint::kRdm, GetParam(), Options(GetParam()));
+    const auto info =
+        ChooseInfo(**library, Endpoint::kRdm, GetParam(), OverRdm::Options(GetParam()));
     if (!info.ok()) GTEST_SKIP() << info.status().message();
     // With late and repeated packets it copies into memory that is not its buffer's.
     const bool new_net = std::string_view(GetParam()) == "net";
     if (new_net) GTEST_SKIP() << "net of libfabric 1.17 overwrites its own endpoints";
-    if (std::string_view(GetParam()) == "shm") WaitForTurn();
-  }
-  void TearDown() override {
-    if (turn_ >= 0) ::close(turn_);
-  }
-  // Endpoints of shm are a user's on the whole machine: two processes that make some at the same
-  // time hear that theirs are there already.
-  void WaitForTurn() {
-    turn_ = ::open("/tmp/sonde-test-shm.lock", O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    ASSERT_GE(turn_, 0) << std::strerror(errno);
-    ASSERT_EQ(::flock(turn_, LOCK_EX), 0) << std::strerror(errno);
   }
   static std::vector<Message> Some(std::mt19937& random, size_t count) {
     std::vector<Message> messages;
@@ -109,9 +88,6 @@ class RdmFaults : public testing::TestWithParam<const char*> {
   bool Until(const std::function<bool()>& done) { return RunUntil(loop, done); }
 
   Loop loop;
-
- private:
-  int turn_ = -1;
 };
 
 TEST_P(RdmFaults, WhatIsLateOrComesTwiceIsTakenOnceAndInOrder) {
@@ -120,7 +96,7 @@ TEST_P(RdmFaults, WhatIsLateOrComesTwiceIsTakenOnceAndInOrder) {
     std::mt19937 random(seed);
     FaultyFabric faulty(loop, seed);
     faulty.faults = {.late = 0.3, .twice = 0.2, .latest = 40 * kMillisecond};
-    Pair pair(loop, faulty.library(), Options(GetParam()));
+    Pair pair(loop, faulty.library(), OverRdm::Options(GetParam()));
     End end;
     pair.Connect(end);
     const std::vector<Message> up = Some(random, 60), down = Some(random, 60);
@@ -152,7 +128,7 @@ TEST_P(RdmFaults, AfterALossNothingFollowsAndALinkCanBeMadeAnew) {
     SCOPED_TRACE("seed " + std::to_string(seed));
     std::mt19937 random(seed);
     FaultyFabric faulty(loop, seed);
-    FabricOptions options = Options(GetParam());
+    FabricOptions options = OverRdm::Options(GetParam());
     options.silence = 300 * kMillisecond;
     Pair pair(loop, faulty.library(), options);
     End end;
@@ -191,7 +167,7 @@ TEST_P(RdmFaults, AfterALossNothingFollowsAndALinkCanBeMadeAnew) {
 // Whatever becomes of links, they leave neither descriptors nor room that is taken.
 TEST_P(RdmFaults, ThatEndLinksLeaveNothingTaken) {
   FaultyFabric faulty(loop, 7);
-  FabricOptions options = Options(GetParam());
+  FabricOptions options = OverRdm::Options(GetParam());
   options.max_links = 4;
   options.max_pending = 2;
   options.silence = 100 * kMillisecond;
@@ -231,7 +207,7 @@ TEST_P(RdmFaults, ThatEndLinksLeaveNothingTaken) {
 // Who connects is not kept out by hellos that come once more when their links have ended.
 TEST_P(RdmFaults, ARepeatedHelloOfALinkThatHasEndedIsNoNewLink) {
   FaultyFabric faulty(loop, 7);
-  Pair pair(loop, faulty.library(), Options(GetParam()));
+  Pair pair(loop, faulty.library(), OverRdm::Options(GetParam()));
   // What is on its way to an address is dropped with the last link there: this one stays.
   End stays;
   pair.Connect(stays);
@@ -267,9 +243,9 @@ TEST_P(RdmFaults, OnceTheListenerIsGoneWhoComesHearsAtOnce) {
   const auto library = FabricLibrary::Load();
   End end;
   {
-    Pair pair(theirs, **library, Options(GetParam()));
-    auto info = ChooseInfo(**library, Endpoint::kRdm, GetParam(), Options(GetParam()));
-    auto here = RdmDomain::Open(**library, Options(GetParam()), *std::move(info));
+    Pair pair(theirs, **library, OverRdm::Options(GetParam()));
+    auto info = ChooseInfo(**library, Endpoint::kRdm, GetParam(), OverRdm::Options(GetParam()));
+    auto here = RdmDomain::Open(**library, OverRdm::Options(GetParam()), *std::move(info));
     ASSERT_TRUE(here.ok());
     ASSERT_TRUE((*here)->Attach(loop).ok());
     auto link = RdmLink::Connect(*here, pair.address);

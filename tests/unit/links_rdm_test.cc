@@ -129,8 +129,7 @@ TEST_F(Rdm, NothingSpinsAndIdleLinksWakeSeldom) {
 TEST_F(Rdm, ALinkStaysWhenAnotherOneToTheSamePeerEnds) {
   for (const char* provider : {"tcp;ofi_rxm", "net", "udp;ofi_rxd", "shm"}) {
     SCOPED_TRACE(provider);
-    FabricOptions options = OverRdm::Options();
-    options.provider = provider;
+    FabricOptions options = OverRdm::Options(provider);
     options.silence = 10 * kSecond;
     const auto library = FabricLibrary::Load();
     if (!ChooseInfo(**library, Endpoint::kRdm, provider, options).ok()) continue;
