@@ -128,6 +128,19 @@ TEST_F(LostNodes, ValuesThatComeAfterTheLossStay) {
   EXPECT_THAT(report_, Not(HasSubstr("missing from the totals")));
 }
 
+// It has left its link for another one, and is killed before its first word there.
+TEST_F(LostNodes, ValuesOfOneThatIsLostBetweenTwoLinksStay) {
+  Send(0, tree::Stream::kOwn);
+  Send(1, tree::Stream::kOwn);
+  nodes_[1].head_end->Hear(Type::kLeave, "");
+  nodes_[1].head_end->Break();
+  head_->Finish(false);
+  Leave(0);
+  loop_.Run();
+  EXPECT_THAT(report_, HasSubstr("node n2 was lost: connection reset; its values stay as it last"));
+  EXPECT_THAT(report_, Not(HasSubstr("missing from the totals")));
+}
+
 TEST_F(LostNodes, OneThatSentNothingIsMissingFromTheTotals) {
   Send(0, tree::Stream::kOwn);
   nodes_[1].head_end->Break();

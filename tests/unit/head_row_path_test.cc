@@ -228,5 +228,25 @@ TEST_F(RowPaths, OfAHeadAloneGoOnWhereNewerValuesStandIn) {
   EXPECT_THAT(Runs(), ElementsAre(At(1), At(10)));
 }
 
+// The fabric has not said yet that its link is gone, and no row goes without it.
+TEST_F(RowPaths, OfALostNodeWhoseLinkStaysEndWithItsValues) {
+  Come();
+  Sample(1, 20);
+  rows_.OnLost(0, "it hangs");
+  rows_.Finish(At(2));
+  EXPECT_THAT(Sums(), ElementsAre(20, 20));
+}
+
+// Node 1 went from one parent to another: what the first one knew of it came last.
+TEST_F(RowPaths, GoOnWithTheNewestThatALostNodeCounted) {
+  Come();
+  HandOn(3, 12);
+  HandOn(2, 11);
+  Sample(3, 20);
+  rows_.Finish(At(4));
+  ASSERT_FALSE(Sums().empty());
+  EXPECT_EQ(Sums().front(), 32);
+}
+
 }  // namespace
 }  // namespace sonde::head::head_row_path_test

@@ -210,8 +210,8 @@ class Step final : private ChildrenAlone {
       }
     }
     for (const auto& [node, known] : lost_) {
-      EXPECT_LE(known, nodes_[node]->counted) << node;
-      if (!nodes_[node]->ended) total += known;
+      EXPECT_LE(known.counted, nodes_[node]->counted) << node;
+      if (!nodes_[node]->ended) total += known.counted;
     }
     EXPECT_EQ(ended_.Final(2)[0].sum, total);
     uint64_t missing = 0;
@@ -349,7 +349,10 @@ class Step final : private ChildrenAlone {
                TickMerger::Source source) override {
     const auto fate = ended_.Add(info, head_.ColumnsOf(*schema), values);
     if (fate == EndedNodes::Fate::kOverlaps) return head_children_.Refuse(source);
-    if (fate == EndedNodes::Fate::kAdded && info.lost) lost_[info.nodes.first()] = values[0].sum;
+    if (fate == EndedNodes::Fate::kAdded && info.lost) {
+      Known& known = lost_[info.nodes.first()];
+      if (info.tick >= known.when) known = {info.tick, values[0].sum};
+    }
     head_children_.Forwarded({&source, 1}, 0);
   }
 
@@ -367,7 +370,11 @@ class Step final : private ChildrenAlone {
   Schema::Ptr schema_ =
       Schema::Make({Named("work_total", MetricType::kCounter), Named("who", MetricType::kGauge)});
   std::map<Nanos, NodeSet> rows_;
-  std::map<uint32_t, double> lost_;
+  struct Known {
+    Nanos when = 0;
+    double counted = 0;
+  };
+  std::map<uint32_t, Known> lost_;  // newest
   std::vector<double> sums_;
   uint64_t overlaps_ = 0;
   EndedNodes ended_;

@@ -226,14 +226,14 @@ TEST_F(RenewedStandIns, AreToldWithTheRowThatHasThem) {
   EXPECT_EQ(Row(14), Renewed());
 }
 
-// What comes later may be of the same time, or of an earlier one, and have counted more.
-TEST_F(RenewedStandIns, AreToldWhateverTheirTime) {
+// What comes later may be of the same time, and have counted more; of an earlier one it has not.
+TEST_F(RenewedStandIns, AreThoseOfTheSameTimeAndNoOlderOnes) {
   Add(1, 5, 0);
   EXPECT_EQ(Row(10), Renewed());
   Add(1, 5, 14);
   EXPECT_EQ(Row(11), Renewed{5});
-  Add(1, 4, 15);
-  EXPECT_EQ(Row(12), Renewed{5});
+  Add(1, 4, 13);
+  EXPECT_EQ(Row(12), Renewed());
 }
 
 TEST_F(RenewedStandIns, AreToldWhenTheNodesOwnLastWordComes) {

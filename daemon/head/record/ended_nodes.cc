@@ -38,11 +38,17 @@ void EndedNodes::Settle(Nanos tick) {
   });
 }
 
+// A parent that the node has left may tell of it after the next one has.
 void EndedNodes::AddLost(uint32_t node, Part part) {
   std::vector<Part>& parts = lost_[node].parts;
-  std::erase_if(parts, [&](const Part& other) { return other.when >= part.when; });
   part.number = ++numbered_;
-  parts.push_back(std::move(part));
+  const auto at = std::find_if(parts.begin(), parts.end(),
+                               [&](const Part& other) { return other.when >= part.when; });
+  if (at != parts.end() && at->when == part.when) {
+    *at = std::move(part);
+  } else {
+    parts.insert(at, std::move(part));
+  }
 }
 
 // What a node had before it ended counts in rows before its end that are still to come.

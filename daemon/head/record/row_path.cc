@@ -233,6 +233,7 @@ void RowPath::InheritLastValues(const tree::FrameInfo& info, std::span<const uin
 
 void RowPath::Finish(Nanos now) {
   children_.HandOnLost(INT64_MAX);
+  children_.StandInForEach(lost_);
   // Also ticks of nodes whose clocks are ahead of ours: the last row comes after them all, and not
   // before the time at which its additional counts were counted.
   merger_.EmitUpTo(INT64_MAX);

@@ -69,9 +69,10 @@ class Children {
   void Add(Link& link, uint32_t index);
   // The link is gone, the child goes on over another, or is lost.
   void Remove(Link& link);
-  // When a child's link broke, the values it last sent of itself are handed on as its last values,
-  // which count until it is heard of again: before a row that goes without it, or when it is not
-  // back in time (`now` by the ticks' clock), at next_lost() at the latest; 0: there is none.
+  // When a child's link broke, or the child has left it and is not on another one yet, the values
+  // it last sent of itself are handed on as its last values, which count until it is heard of
+  // again: before a row that goes without it, or when it is not back in time (`now` by the ticks'
+  // clock), at next_lost() at the latest; 0: there is none.
   void HandOnLost(Nanos row, const NodeSet& nodes) { frames_.HandOnLost(row, nodes); }
   void HandOnLost(Nanos now) { frames_.HandOnLost(now); }
   Nanos next_lost() const { return frames_.next_lost(); }
@@ -83,6 +84,8 @@ class Children {
   // The same for each that has sent nothing of this tick, nor since: where no child has taken the
   // tick there is no row of it here.
   void StandInForSilent(Nanos tick) { frames_.StandInForSilent(tick); }
+  // The same for each of these, as for one that hangs, and whose link is still there.
+  void StandInForEach(const NodeSet& nodes) { frames_.StandInForEach(nodes); }
 
   // The messages that belong here (kSchema to kMoments, kReply); a failure means that the link must
   // be closed.

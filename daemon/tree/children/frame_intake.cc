@@ -106,16 +106,27 @@ void FrameIntake::UpdateContributing(Sender& sender) {
   sender.place_ = SIZE_MAX;
 }
 
+bool FrameIntake::IsNewest(uint64_t key, TickMerger::Id contributor) const {
+  const auto newest = newest_.find(key);
+  return newest != newest_.end() && newest->second == contributor;
+}
+
 // False if a stream goes on as another contributor.
 bool FrameIntake::ForgetNewest(uint64_t key, TickMerger::Id contributor) {
-  const auto newest = newest_.find(key);
-  if (newest == newest_.end() || newest->second != contributor) return false;
-  newest_.erase(newest);
+  if (!IsNewest(key, contributor)) return false;
+  newest_.erase(key);
   return true;
 }
 
-// The child's first word over the next link may have come before its last over this one.
+// It may be lost before its first word over the next link. Where many move on at once, as at the
+// head of a large step, not all are kept.
 void FrameIntake::OnHandOver(Sender& sender) {
+  if (last_own_.size() < kMaxLastOwn) KeepLastOwn(sender);
+  StopStreams(sender);
+}
+
+// The child's first word over the next link may have come before its last over this one.
+void FrameIntake::StopStreams(Sender& sender) {
   for (size_t s = 0; s < kStreams; ++s) {
     StreamState& state = sender.streams_[s];
     const TickMerger::Id contributor = std::exchange(state.contributor, 0);
@@ -136,8 +147,9 @@ void FrameIntake::OnHandOver(Sender& sender) {
 }
 
 void FrameIntake::Remove(Sender& sender) {
+  if (sender.has_own() && last_own_.size() >= kMaxLastOwn) HandOn(last_own_.begin());
   KeepLastOwn(sender);
-  OnHandOver(sender);
+  StopStreams(sender);
 }
 
 // --- Frames ---
@@ -242,11 +254,16 @@ void FrameIntake::OnLastValues(Sender& sender, const Frame& frame, const Schema:
 
 void FrameIntake::KeepLastOwn(const Sender& sender) {
   if (!sender.has_own()) return;
-  if (last_own_.size() >= kMaxLastOwn) HandOn(last_own_.begin());
+  const uint64_t key = KeyOf(sender.index_, static_cast<size_t>(Stream::kOwn));
+  if (!IsNewest(key, sender.own().contributor)) return;  // another link has more of it
   last_own_[sender.index_] = {sender.Known(), sender.own_tick_, clock_.Now() + hand_over_};
 }
 
 void FrameIntake::HandOnLost(Nanos row, const NodeSet& nodes) {
+  // A node that is in a later row is back, over whatever link.
+  std::erase_if(last_own_, [&](const auto& entry) {
+    return entry.second.tick < row && nodes.Has(entry.first);
+  });
   HandOnLostIf(
       [&](uint32_t index, const LastOwn& last) { return last.tick < row && !nodes.Has(index); });
 }
@@ -293,6 +310,12 @@ void FrameIntake::StandInForSilent(Nanos tick) {
     if (sender->has_own() && sender->own_first_ != 0 && sender->own_tick_ < tick) {
       StandInFor(*sender);
     }
+  }
+}
+
+void FrameIntake::StandInForEach(const NodeSet& nodes) {
+  for (Sender* sender : contributing_) {
+    if (sender->has_own() && nodes.Has(sender->index_)) StandInFor(*sender);
   }
 }
 

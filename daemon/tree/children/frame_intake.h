@@ -114,6 +114,7 @@ class FrameIntake {
   Nanos next_lost() const;
   void StandInForMissing(Nanos row, const NodeSet& nodes);
   void StandInForSilent(Nanos tick);
+  void StandInForEach(const NodeSet& nodes);
   void ForEachOwn(const std::function<void(uint32_t index, Nanos tick, const Schema& schema,
                                            std::span<const Reduced> values)>& f) const;
 
@@ -122,7 +123,7 @@ class FrameIntake {
 
  private:
   using StreamState = Sender::StreamState;
-  // What a child whose link is gone last sent of itself.
+  // What a child that has left its link, or whose link is gone, last sent of itself.
   struct LastOwn {
     KnownValues known;
     Nanos tick;
@@ -140,8 +141,10 @@ class FrameIntake {
   static constexpr uint32_t kMaxRefused = 8;
 
   void UpdateContributing(Sender& sender);
+  bool IsNewest(uint64_t key, TickMerger::Id contributor) const;
   bool ForgetNewest(uint64_t key, TickMerger::Id contributor);
   void EndStream(Sender& sender, Stream stream);
+  void StopStreams(Sender& sender);
   Status OnFrame(Sender& sender, std::string_view bytes);
   bool IsTooEarly(Nanos tick);
   // Whether there may be all nodes that it names.
