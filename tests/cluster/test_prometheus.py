@@ -248,8 +248,11 @@ def recorded(cluster, program):
             data.federated[server] = stored(above, f'way="federated",server="{server}"')
             data.scraped[server] = stored(below, f'server="{server}"')
 
+            newest = max(data.scraped[server][CLOCK])
+
             def sent_whole():
-                sent = stored(above, f'way="sent",server="{server}"')
+                """Of a newer scrape some series may have come and others not: series are sent side by side."""
+                sent = until_time(stored(above, f'way="sent",server="{server}"'), newest)
                 return contains(sent, data.scraped[server]) and sent
 
             data.sent[server] = wait_for(sent_whole, f"all that was scraped of {server}, sent on", 60)
@@ -269,6 +272,10 @@ def recorded(cluster, program):
         wait_for(lambda: below(until_ended), "a scrape of the ended step", 30)
         data.named = stored(below, 'server="named"')
         return data
+
+
+def until_time(all_, newest):
+    return {key: {time: value for time, value in samples.items() if time <= newest} for key, samples in all_.items()}
 
 
 def contains(all_, some):

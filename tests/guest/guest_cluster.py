@@ -423,7 +423,8 @@ def see(cluster, run, more=MORE):
         nodes = cluster.settle()
         seen = {
             "code": code, "output": output, "waited": waited, "settled": idle() - done, "left": left,
-            "stayed": watch.stayed(), "nodes": nodes, "left_at_all": ours(),
+            "stayed": watch.stayed(), "nodes": nodes,
+            "left_at_all": none_left(ours),
         }  # fmt: skip
         cluster.restore(nodes)
         return seen

@@ -211,6 +211,10 @@ def samples(table):
 def see(cluster, run, node=None):
     """What a scenario shows, without telemetry and with it; the profile is on main or on a node."""
 
+    def left_at_all():
+        seen = cluster.look("ours") | {"main": guest_cluster.ours()}
+        return {where: left for where, left in seen.items() if left}
+
     def look(level):
         (code, output), waited = timed(run, level)
         done = idle()
@@ -218,7 +222,7 @@ def see(cluster, run, node=None):
         nodes = cluster.settle()
         seen = {
             "code": code, "output": output, "waited": waited, "settled": idle() - done, "left": left,
-            "nodes": nodes, "left_at_all": cluster.look("ours") | {"main": guest_cluster.ours()},
+            "nodes": nodes, "left_at_all": none_left(left_at_all),
         }  # fmt: skip
         if level:
             seen |= profile(cluster, node)
