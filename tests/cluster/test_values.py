@@ -205,11 +205,14 @@ NODE = {
 }
 
 
-def test_counters_of_a_node_lie_between_two_readings(cluster, work):
+def test_counters_of_a_node_lie_between_two_readings(cluster, work, room):
     before = {metric: reading(*where) for metric, where in NODE.items()}
-    words = ["loopback=4000000", "spin=grandchildren:0.1", "touch=main:4000"]
-    found, shown = run(cluster, "-N1", "--telemetry-level=4", work, *words)
-    own = found[0]
+    words = [f"room={room}", "await", "loopback=4000000", "spin=grandchildren:0.1", "touch=main:4000"]
+    step = Step(cluster, ["srun", "-N1", "--telemetry-level=4", work, *words])
+    step.wait_nodes(1)  # nobody waits for a daemon: on a busy machine it may begin after the tasks
+    (room / "begin").touch()
+    assert step.wait()[0] == 0, step.stderr
+    (own,), shown = results(step), step.profile()
     after = {metric: reading(*where) for metric, where in NODE.items()}
     inside = {metric: own["end"][metric] - own["start"][metric] for metric in NODE}
     assert inside["node_network_receive_bytes_total"] >= 4_000_000

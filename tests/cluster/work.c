@@ -12,6 +12,7 @@
  *   loopback=BYTES         sends bytes to itself over TCP
  *   ignore                 children are never waited for; those of spin stay until the file
  *                          `release` is there, and make the file `held` when they are done
+ *   await                  waits for the file `begin`
  *   hold                   last: prints first, then waits for the file `release`
  *
  * WHERE is main; thread; child, which is waited for; grandchildren: ten, one after another, each
@@ -121,8 +122,8 @@ static void make(const char* name) {
   close(open(path, O_CREAT | O_WRONLY, 0666));
 }
 
-static void hold(void) {
-  while (!exists("release")) usleep(5000);
+static void await(const char* name) {
+  while (!exists(name)) usleep(5000);
 }
 
 typedef struct {
@@ -152,7 +153,7 @@ static void in_child(const Part* part, int deep) {
       did->lost += used_by(RUSAGE_SELF);
       close(done[1]);
       make("held");
-      hold();
+      await("release");
     }
     _exit(0);
   }
@@ -322,6 +323,8 @@ int main(int argc, char** argv) {
     } else if (strcmp(word, "ignore") == 0) {
       signal(SIGCHLD, SIG_IGN);
       ignoring = 1;
+    } else if (strcmp(word, "await") == 0) {
+      await("begin");
     } else if (strcmp(word, "hold") == 0) {
       holds = 1;
     } else {
@@ -330,6 +333,6 @@ int main(int argc, char** argv) {
     }
   }
   print_results(start);
-  if (holds) hold();
+  if (holds) await("release");
   return 0;
 }
