@@ -5,8 +5,11 @@ SONDE_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 SONDE_BUILD=$SONDE_ROOT/build/release
 export SONDE_ROOT SONDE_BUILD
 
-# The exit code of what is not to be had on this machine, and no fault of Sonde's.
-readonly SONDE_SKIPPED=77
+# The exit code of what is not to be had on this machine, and no fault of Sonde's; and scripts/prepare's of what is.
+readonly SONDE_SKIPPED=77 SONDE_UNMADE=78
+
+# Ordinary users run what is built.
+umask 022
 
 # sonde_die MESSAGE: names the script, says what is wrong, ends it.
 sonde_die() {
@@ -20,8 +23,8 @@ sonde_open_to_users() {
   local path=$SONDE_ROOT
   while [[ $path != / ]]; do
     [[ $(stat -c %A "$path") == *[xt] ]] ||
-      sonde_die "$path is closed to ordinary users, so jobs cannot run what is built in $SONDE_ROOT:" \
-        "move the checkout, or chmod o+x that directory"
+      sonde_die "$path is closed to ordinary users, and jobs here run as one of them. Move the checkout where all" \
+        "may read it: mv '$SONDE_ROOT' /srv/"
     path=$(dirname "$path")
   done
 }
@@ -45,10 +48,12 @@ sonde_part() (
 )
 
 # sonde_setup TARGET KINDS COMMAND...: the dependencies of these kinds, and with them TARGET, demo or all, built in
-# build/release. COMMAND sees to what is needed afterwards, and runs beside it. Progress goes to stderr: stdout
-# belongs to the script's own result.
+# build/release. COMMAND sees to what is needed afterwards, and runs beside it; sonde_beside is its exit code: 0,
+# SONDE_SKIPPED or SONDE_UNMADE, with all others the script ends. Progress goes to stderr: stdout belongs to the
+# script's own result.
+sonde_beside=0
 sonde_setup() {
-  local target=$1 to_build_with beside log status=0
+  local target=$1 to_build_with beside log
   read -ra to_build_with <<<"$2"
   shift 2
   log=$(mktemp -t sonde-setup.XXXXXX)
@@ -57,15 +62,14 @@ sonde_setup() {
     "$@" >"$log" 2>&1 &
     beside=$!
     # shellcheck disable=SC2064  # these are what they are now
-    trap "kill $beside 2>/dev/null || true; wait $beside || true; rm -f $log" EXIT
+    trap "kill $beside 2>/dev/null || true; wait $beside || true; cat '$log' >&2; rm -f '$log'" EXIT
     sonde_part configure sonde_configure "$target"
     sonde_part build sonde_build "$target"
     tail --follow --lines=+1 --sleep-interval=0.1 --pid="$beside" "$log"
-    wait "$beside" || status=$?
-    # What cannot be had here is left out, and said.
-    ((status == 0 || status == SONDE_SKIPPED)) || exit "$status"
+    wait "$beside" || sonde_beside=$?
     rm -f "$log"
     trap - EXIT
+    ((sonde_beside == 0 || sonde_beside == SONDE_SKIPPED || sonde_beside == SONDE_UNMADE)) || exit "$sonde_beside"
   } >&2
 }
 
@@ -87,11 +91,25 @@ sonde_configure() {
   fi
 }
 
+# sonde_processors: how many there are for us; a container's quota may be less than the machine has.
+sonde_processors() {
+  local quota period processors
+  processors=$(nproc)
+  read -r quota period 2>/dev/null </sys/fs/cgroup/cpu.max || quota=max
+  [[ $quota == max ]] || processors=$(((quota + period - 1) / period < processors ? (quota + period - 1) / period : processors))
+  echo "$processors"
+}
+
 # sonde_jobs MOST: as many at a time, or fewer where memory is short: linking, Boost's headers and browsers take about
 # 1 GiB each.
 sonde_jobs() {
-  local memory_gib
+  local most used memory_gib
   memory_gib=$(($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) / 1048576))
+  if read -r most 2>/dev/null </sys/fs/cgroup/memory.max && [[ $most != max ]]; then
+    read -r used </sys/fs/cgroup/memory.current
+    most=$(((most - used) >> 30))
+    ((memory_gib <= most)) || memory_gib=$most
+  fi
   if (($1 <= memory_gib)); then echo "$1"; else echo $((memory_gib > 0 ? memory_gib : 1)); fi
 }
 
@@ -100,11 +118,11 @@ sonde_jobs() {
 sonde_ctest() {
   local build=$1
   shift
-  ctest --test-dir "$build" --output-on-failure --no-tests=error -j"$(sonde_jobs $(($(nproc) * 3)))" "$@"
+  ctest --test-dir "$build" --output-on-failure --no-tests=error -j"$(sonde_jobs $(($(sonde_processors) * 3)))" "$@"
 }
 
 sonde_build() {
   # Files done, files there are, and seconds gone.
   NINJA_STATUS=${NINJA_STATUS:-'[%f/%t, %e s] '} \
-    cmake --build "$SONDE_BUILD" --parallel "$(sonde_jobs "$(nproc)")" --target "$1"
+    cmake --build "$SONDE_BUILD" --parallel "$(sonde_jobs "$(sonde_processors)")" --target "$1"
 }

@@ -28,27 +28,32 @@ def checkout():
 
 @pytest.fixture
 def asked(checkout):
-    """Runs a script with the arguments in a checkout where cmake, scripts/deps and scripts/prepare only write down
-    what is asked of them. Gives what is asked for the build, in its order, and what is asked beside it, a line a
-    command. The build fails when all has been asked, so nothing runs after it."""
+    """Runs a script with the arguments in a checkout where cmake, ctest, scripts/deps and scripts/prepare only write
+    down what is asked of them. Gives what is asked for the build, in its order, and what is asked beside it, a line
+    a command. The build fails when all has been asked, so nothing runs after it. asked.run has the exit codes of
+    each as the caller says."""
     shutil.copytree(ROOT / "scripts", checkout / "scripts")
     programs = checkout / "bin"
     programs.mkdir()
     stub = f"""#!/bin/sh
-echo "$(basename "$0") $*" >>{checkout}/asked
-[ "$1" = --build ] || exit 0
-until grep -q "$LAST" {checkout}/asked; do sleep 0.02; done
-exit 1
+name=$(basename "$0")
+echo "$name $*" >>{checkout}/asked
+case "$name $1 $2" in
+  prepare*) exit "${{PREPARE:-0}}" ;;
+  ctest*) exit "${{CTEST:-0}}" ;;
+  "deps install run") exit "${{DEPS:-0}}" ;;
+  "cmake --build"*) until grep -q "$LAST" {checkout}/asked; do sleep 0.02; done; exit "${{CMAKE:-1}}" ;;
+esac
 """
-    for path in (programs / "cmake", checkout / "scripts" / "deps", checkout / "scripts" / "prepare"):
+    for path in (programs / "cmake", programs / "ctest", checkout / "scripts" / "deps", checkout / "scripts" / "prepare"):
         path.write_text(stub)
         path.chmod(0o755)
 
-    def run_script(*script, last=""):
+    def run_script(*script, last="", **codes):
         (checkout / "asked").write_text("")
         return subprocess.run(
             [checkout / "scripts" / script[0], *script[1:]],
-            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "LAST": last},
+            env={**os.environ, "PATH": f"{programs}:{os.environ['PATH']}", "LAST": last, **codes},
             stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False,
         )  # fmt: skip
 
@@ -97,6 +102,32 @@ def test_the_tests_build_everything_and_prepare_beside_it(asked):
     assert configure.endswith("--preset release")
     assert build.endswith(" --target all")
     assert beside == ["deps install run test web", "prepare "]
+
+
+@pytest.mark.parametrize(
+    "prepare, ctest, code", [(0, 0, 0), (77, 0, 0), (78, 0, 1), (0, 8, 8), (77, 8, 8), (78, 8, 8)]
+)
+def test_tests_run_without_what_could_not_be_made_and_it_is_said_last(asked, checkout, prepare, ctest, code):
+    made = checkout / "build" / "release" / "made"
+    made.mkdir(parents=True)
+    if prepare:
+        (made / "mypy.why").write_text("there is no network\n")
+    done = asked.run("test", last="prepare", CMAKE="0", PREPARE=str(prepare), CTEST=str(ctest))
+    assert done.returncode == code, done.stderr
+    assert "ctest --test-dir" in (checkout / "asked").read_text()
+    assert done.stdout.endswith("\nmypy: there is no network\n") == (prepare != 0)
+
+
+@pytest.mark.parametrize("codes", [{"DEPS": "100"}, {"PREPARE": "3"}])
+def test_no_test_runs_without_packages(asked, checkout, codes):
+    done = asked.run("test", last="deps install run", CMAKE="0", **codes)
+    assert str(done.returncode) in codes.values(), done.stderr
+    assert "ctest" not in (checkout / "asked").read_text()
+
+
+def test_a_quick_run_prepares_what_its_tests_need(asked):
+    _, beside = asked("test", "--quick", last="prepare")
+    assert beside == ["deps install run test", "prepare mypy"]
 
 
 def test_the_demo_needs_nothing_of_the_tests(tmp_path):

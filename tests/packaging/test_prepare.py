@@ -230,7 +230,7 @@ item("one", endless, limit=1); item("two", write)
     os.mkfifo(prepare.here / "alive")
     alive = os.open(prepare.here / "alive", os.O_RDONLY | os.O_NONBLOCK)
     code, lines = prepare.run(endless)
-    assert code == 1
+    assert code == 78
     assert os.read(alive, 1) == b"", "somebody could still write"
     os.close(alive)
     assert without_times(lines)[1:] == [
@@ -254,7 +254,7 @@ def test_two_at_once_make_it_once(prepare):
 
 def test_what_fails_says_why_and_does_not_stop_others(prepare):
     code, lines = prepare.run('item("bad", fail); item("one", write)')
-    assert code == 1
+    assert code == 78
     assert "bad: could not be made: sh: it is broken" in lines and prepare.whole()
     assert (prepare.made / "bad.why").read_text() == "sh: it is broken\n"
     assert (prepare.made / "bad.log").read_text().startswith("much\n")
@@ -266,14 +266,14 @@ def test_what_fails_says_why_and_does_not_stop_others(prepare):
 def test_exit_codes_tell_the_machines_faults_from_others(prepare):
     code, lines = prepare.run('item("one", lack); item("two", write)')
     assert code == 77 and "one: could not be made: there is no network" in lines
-    assert prepare.run('item("one", lack); item("bad", fail)')[0] == 1
+    assert prepare.run('item("one", lack); item("bad", fail)')[0] == 78
     assert prepare.run('item("one", lack); item("two", write)', "two") == (0, ["two: is there"])
     missing = 'item("one", lambda place: prepare.run("no-such-program"))'
     code, lines = prepare.run(missing)
     assert code == 77 and "no-such-program not found" in lines[-1]
     unforeseen = 'item("one", lambda place: 1 / 0)'
     code, lines = prepare.run(unforeseen)
-    assert (code, lines[-1]) == (1, "one: could not be made: ZeroDivisionError: division by zero")
+    assert (code, lines[-1]) == (78, "one: could not be made: ZeroDivisionError: division by zero")
 
 
 def test_what_few_want_is_made_for_who_names_it(prepare):
@@ -346,13 +346,13 @@ def test_a_package_comes_from_the_registry_that_the_user_has(prepare):
 
 def test_a_package_that_is_not_what_the_registry_says_is_refused(prepare):
     code, lines = prepare.run(REGISTRY.format(more=b"x", version="1.0.0"))
-    assert code == 1 and "is not what http://127.0.0.1" in lines[-1]
+    assert code == 78 and "is not what http://127.0.0.1" in lines[-1]
     assert not (prepare.made / "one").exists()
 
 
 def test_a_version_that_does_not_exist_is_no_fault_of_the_machine(prepare):
     code, lines = prepare.run(REGISTRY.format(more=b"", version="2.0.0"))
-    assert code == 1 and "has no thing@2.0.0" in lines[-1]
+    assert code == 78 and "has no thing@2.0.0" in lines[-1]
 
 
 def test_a_registry_that_does_not_answer_is_the_machines_fault(prepare):
