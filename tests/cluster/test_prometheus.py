@@ -248,7 +248,7 @@ def recorded(cluster, program):
             data.federated[server] = stored(above, f'way="federated",server="{server}"')
             data.scraped[server] = stored(below, f'server="{server}"')
 
-            newest = max(data.scraped[server][CLOCK])
+            newest = max(map(max, data.scraped[server].values()))
 
             def sent_whole():
                 """Of a newer scrape some series may have come and others not: series are sent side by side."""
