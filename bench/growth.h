@@ -3,13 +3,11 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
-#include <limits>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -40,24 +38,26 @@ void Measure(std::string_view phase, std::string_view kind, uint32_t nodes, doub
   std::fflush(stdout);
 }
 
-// The least CPU time of this thread in several rounds, for steps of each size in turn: a processor
-// that changes its speed, or that others use as well, does so for all sizes. `work` gives how often
-// it has done what is measured; `prepare` is no part of it.
+// The mean CPU time of this thread in many short rounds, for steps of each size in turn: a processor
+// that changes its speed, or that others use as well, does so for all sizes. What comes once in many
+// ticks counts as well. `work` gives how often it has done what is measured; `prepare` is no part
+// of it.
 template <typename Step, typename Prepare, typename Work>
 void MeasureInTurn(std::string_view phase, std::string_view kind,
                    const std::vector<std::unique_ptr<Step>>& steps, Prepare prepare, Work work) {
   constexpr int kRounds = 25;
-  std::vector<double> least(steps.size(), std::numeric_limits<double>::infinity());
+  std::vector<double> used(steps.size());
+  std::vector<int> done(steps.size());
   for (int round = 0; round < kRounds; ++round) {
     for (size_t i = 0; i < steps.size(); ++i) {
       prepare(*steps[i]);
       const double begin = CpuMicroseconds();
-      const int done = work(*steps[i]);
-      least[i] = std::min(least[i], (CpuMicroseconds() - begin) / done);
+      done[i] += work(*steps[i]);
+      used[i] += CpuMicroseconds() - begin;
     }
   }
   for (size_t i = 0; i < steps.size(); ++i) {
-    fmt::print("figure {}{}_{} {:.3f} us\n", phase, kind, steps[i]->size(), least[i]);
+    fmt::print("figure {}{}_{} {:.3f} us\n", phase, kind, steps[i]->size(), used[i] / done[i]);
   }
   std::fflush(stdout);
 }
