@@ -166,6 +166,7 @@ void ReadRing(std::string_view bytes, size_t offset, uint64_t client::Header::*t
 void ReadMoments(std::string_view bytes) {
   collect::AppRing reader;
   collect::AppAnnotations annotations;
+  Nanos now = 0;
   const auto take = [&](Annotation annotation) {
     if (annotation.text.empty() || annotation.text.size() > client::kMaxRemark ||
         !names::IsPlainText(annotation.text) || !std::isfinite(annotation.value)) {
@@ -175,7 +176,9 @@ void ReadMoments(std::string_view bytes) {
   };
   ReadRing<client::Moment>(
       bytes, client::kMomentsOffset, &client::Header::moments, &client::Header::moments_limit,
-      [&](const char* base, bool last) { annotations.Lose(reader.Read(base, last, take)); });
+      [&](const char* base, bool last) {
+        annotations.Lose(reader.Read(base, now += kSecond, last, take));
+      });
   collect::Moments out;
   annotations.Take(out);
   if (out.annotations.size() > collect::AppAnnotations::kMax) abort();
@@ -184,13 +187,14 @@ void ReadMoments(std::string_view bytes) {
 void ReadPast(std::string_view bytes) {
   collect::PastReader reader;
   uint64_t taken = 0;
+  Nanos now = 0;
   const auto take = [&](const client::PastValue& value) {
     if (value.sequence % 2 != 0) abort();  // half written
     return ++taken % 2 == 0;
   };
   ReadRing<client::PastValue>(
       bytes, client::kPastOffset, &client::Header::past, &client::Header::past_limit,
-      [&](const char* base, bool last) { (void)reader.Read(base, last, take); });
+      [&](const char* base, bool last) { (void)reader.Read(base, now += kSecond, last, take); });
 }
 
 }  // namespace

@@ -46,8 +46,8 @@ std::optional<Annotation> Parse(const Moment& moment) {
 
 }  // namespace
 
-uint64_t AppRing::Read(const char* base, bool last, const Take& take) {
-  return reader_.Read(base, last, [&](const Moment& moment) {
+uint64_t AppRing::Read(const char* base, Nanos now, bool last, const Take& take) {
+  return reader_.Read(base, now, last, [&](const Moment& moment) {
     std::optional<Annotation> annotation = Parse(moment);
     if (!annotation) return false;
     take(*std::move(annotation));

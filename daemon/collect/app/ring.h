@@ -7,6 +7,7 @@
 #include <functional>
 
 #include "core/annotation.h"
+#include "core/time.h"
 #include "daemon/collect/app/ring_reader.h"
 
 namespace sonde::collect {
@@ -17,8 +18,8 @@ class AppRing {
   using Take = std::function<void(Annotation annotation)>;
 
   // Gives `take` the moments told since the last call, in order; returns how many are lost,
-  // malformed ones included. `last`: nobody writes any more.
-  uint64_t Read(const char* base, bool last, const Take& take);
+  // malformed ones included. `now`: the time, as in the calls before; `last`: nobody writes any more.
+  uint64_t Read(const char* base, Nanos now, bool last, const Take& take);
 
  private:
   MomentsReader reader_;

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "core/time.h"
 #include "libclient/layout.h"
 
 namespace sonde::collect {
@@ -19,10 +20,10 @@ template <typename Entry, size_t kEntries, size_t kOffset, uint64_t client::Head
 class RingReader {
  public:
   // Gives `take` the entries written since the last call, in order; it says whether an entry is
-  // well formed. Returns how many are lost, malformed ones included. `last`: nobody writes any
-  // more.
+  // well formed. Returns how many are lost, malformed ones included. `now`: the time, as in the
+  // calls before; `last`: nobody writes any more.
   template <typename Take>
-  uint64_t Read(const char* base, bool last, const Take& take) {
+  uint64_t Read(const char* base, Nanos now, bool last, const Take& take) {
     const auto* header = reinterpret_cast<const client::Header*>(base);
     const uint64_t end = __atomic_load_n(&(header->*kTickets), __ATOMIC_ACQUIRE);
     if (end <= next_) return 0;
@@ -36,10 +37,7 @@ class RingReader {
     Entry entry;
     for (; next_ < end; ++next_) {
       const Found found = Copy(base, next_, limit, entry);
-      if (found == Found::kUnfinished && !last && next_ >= awaited_) {
-        awaited_ = end;
-        break;
-      }
+      if (found == Found::kUnfinished && !last && Awaits(end, now)) break;
       if (found != Found::kWhole || !take(entry)) ++lost;
     }
     return lost;
@@ -49,6 +47,18 @@ class RingReader {
   enum class Found : unsigned char { kWhole, kUnfinished, kGone };
   // A process that writes more than that between two reads has not drawn its tickets one by one.
   static constexpr uint64_t kMostAtATime = uint64_t{1} << 40;
+  // Whoever has a ticket may wait for memory and for a processor before its entry is whole. A thread
+  // that was ended in between keeps the others waiting no longer than this.
+  static constexpr Nanos kPatience = 10 * kSecond;
+
+  // Whether the next entry may still be finished.
+  bool Awaits(uint64_t end, Nanos now) {
+    if (next_ >= awaited_) {
+      awaited_ = end;
+      since_ = now;
+    }
+    return now - since_ < kPatience;
+  }
 
   static Found Copy(const char* base, uint64_t ticket, uint32_t limit, Entry& out) {
     const size_t place = ticket % kEntries;
@@ -67,8 +77,9 @@ class RingReader {
   }
 
   uint64_t next_ = 0;  // ticket
-  // Tickets below it had their time: an entry of theirs that is still not finished is given up.
+  // Entries of tickets below it are awaited since then.
   uint64_t awaited_ = 0;
+  Nanos since_ = 0;
 };
 
 using MomentsReader = RingReader<client::Moment, client::kMoments, client::kMomentsOffset,
