@@ -191,7 +191,10 @@ def go_first(step, program, count):
 
     def begun():
         found = [pid for pid, environ in tasks_of(program) if job in environ]
-        return found if len(found) >= count or step.process.poll() is not None else None
+        if len(found) >= count:
+            return found
+        assert step.process.poll() is None, f"srun has ended: {step.stderr}"
+        return None
 
     for pid in wait_for(begun, f"{count} tasks of {step.job}"):
         with contextlib.suppress(OSError):  # it has ended, or we may not

@@ -1,12 +1,13 @@
 """What `sonde budget` says of programs that measure themselves what they do."""
 
 import json
+import pathlib
 import shutil
 import subprocess
 
 import pytest
 from conftest import ROOT, SLURM, SONDE, USER
-from telemetry import Step
+from telemetry import Step, go_first
 
 MPI = {"mpich": "pmi2", "openmpi": "pmix"}
 COUNTED = ("--telemetry-level=2", "--telemetry-period=100ms", "--telemetry-mpi", "--telemetry-io")
@@ -58,6 +59,7 @@ def ran(cluster, mpi, *words):
     """The budget of a finished step, and what its ranks say of themselves."""
     env = {"OMPI_MCA_btl": "self,vader,tcp", "OMPI_MCA_pml": "ob1"}
     step = Step(cluster, ["srun", "-N1", "-n2", f"--mpi={MPI[mpi]}", *words], env=env)
+    go_first(step, next(word for word in words if isinstance(word, pathlib.Path)), 2)
     assert step.wait(60)[0] == 0, step.stderr
     own = sorted(map(json.loads, step.stdout.splitlines()), key=lambda rank: rank["rank"])
     done = cluster.run([SONDE, "budget", "--json", step.id], user=USER)
