@@ -38,10 +38,10 @@ void Measure(std::string_view phase, std::string_view kind, uint32_t nodes, doub
   std::fflush(stdout);
 }
 
-// The mean CPU time of this thread in many short rounds, for steps of each size in turn: a processor
-// that changes its speed, or that others use as well, does so for all sizes. What comes once in many
-// ticks counts as well. `work` gives how often it has done what is measured; `prepare` is no part
-// of it.
+// The mean CPU time of this thread in many short rounds, for steps of each size in turn: a
+// processor that changes its speed, or that others use as well, does so for all sizes. What comes
+// once in many ticks counts as well. `work` gives how often it has done what is measured; `prepare`
+// is no part of it.
 template <typename Step, typename Prepare, typename Work>
 void MeasureInTurn(std::string_view phase, std::string_view kind,
                    const std::vector<std::unique_ptr<Step>>& steps, Prepare prepare, Work work) {

@@ -174,11 +174,10 @@ void ReadMoments(std::string_view bytes) {
     }
     annotations.Add(std::move(annotation));
   };
-  ReadRing<client::Moment>(
-      bytes, client::kMomentsOffset, &client::Header::moments, &client::Header::moments_limit,
-      [&](const char* base, bool last) {
-        annotations.Lose(reader.Read(base, now += kSecond, last, take));
-      });
+  ReadRing<client::Moment>(bytes, client::kMomentsOffset, &client::Header::moments,
+                           &client::Header::moments_limit, [&](const char* base, bool last) {
+                             annotations.Lose(reader.Read(base, now += kSecond, last, take));
+                           });
   collect::Moments out;
   annotations.Take(out);
   if (out.annotations.size() > collect::AppAnnotations::kMax) abort();

@@ -24,7 +24,8 @@ using client::Distribution;
 using client::Moment;
 using client::Record;
 
-constexpr int kPatience = 11;  // ticks, of a second, in which an entry that was begun must be finished
+constexpr int kPatience =
+    11;  // ticks, of a second, in which an entry that was begun must be finished
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
@@ -225,7 +226,8 @@ TEST_F(AppHostileMoments, AWriterThatIsHeldUpLosesNothing) {
   Start();
   Attacker attacker;
   Attach(attacker, options_.socket);
-  for (const uint64_t ticket : {0, 1, 2}) Tell(attacker, ticket, "moment " + std::to_string(ticket));
+  for (const uint64_t ticket : {0, 1, 2})
+    Tell(attacker, ticket, "moment " + std::to_string(ticket));
   attacker.moment(1).sequence = 3;
   for (int i = 0; i < 5; ++i) Tick();
   EXPECT_EQ(source_->TakeMoments().annotations.size(), 1u);

@@ -1,5 +1,5 @@
-"""Every page against axe-core's rules (WCAG 2.1 A and AA, best practices), light and dark, narrow and wide, and
-all of its controls by keyboard alone.
+"""Every page against axe-core's rules (WCAG 2.1 A and AA, best practices), narrow and wide, in dark colours by the
+rules about colours, and all of its controls by keyboard alone.
 
 accessibility_test.py PAGE_SERVER API_SERVER LIST_SERVER [--shots DIR]
 axe-core is a package of npm, which scripts/prepare fetches; without it the tests that need it are skipped.

@@ -225,7 +225,8 @@ Status AppSource::ReadPast(AppProcess& process, Nanos now) {
     return slot < process.gauges.size() ? process.gauges[slot] : std::nullopt;
   };
   const uint64_t lost = process.past.Read(
-      process.mapping->base(), now, process.state == State::kEnded, [&](const client::PastValue& told) {
+      process.mapping->base(), now, process.state == State::kEnded,
+      [&](const client::PastValue& told) {
         if (told.slot >= client::kMaxMetrics || !std::isfinite(told.value)) return false;
         const std::optional<uint32_t> column = gauge_of(told.slot);
         if (!column) return true;  // it is not recorded at this level

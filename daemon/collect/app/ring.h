@@ -18,7 +18,8 @@ class AppRing {
   using Take = std::function<void(Annotation annotation)>;
 
   // Gives `take` the moments told since the last call, in order; returns how many are lost,
-  // malformed ones included. `now`: the time, as in the calls before; `last`: nobody writes any more.
+  // malformed ones included. `now`: the time, as in the calls before; `last`: nobody writes any
+  // more.
   uint64_t Read(const char* base, Nanos now, bool last, const Take& take);
 
  private:

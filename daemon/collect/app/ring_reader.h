@@ -47,8 +47,8 @@ class RingReader {
   enum class Found : unsigned char { kWhole, kUnfinished, kGone };
   // A process that writes more than that between two reads has not drawn its tickets one by one.
   static constexpr uint64_t kMostAtATime = uint64_t{1} << 40;
-  // Whoever has a ticket may wait for memory and for a processor before its entry is whole. A thread
-  // that was ended in between keeps the others waiting no longer than this.
+  // Whoever has a ticket may wait for memory and for a processor before its entry is whole. A
+  // thread that was ended in between keeps the others waiting no longer than this.
   static constexpr Nanos kPatience = 10 * kSecond;
 
   // Whether the next entry may still be finished.

@@ -118,10 +118,10 @@ bool FrameIntake::ForgetNewest(uint64_t key, TickMerger::Id contributor) {
   return true;
 }
 
-// It may be lost before its first word over the next link. Where many move on at once, as at the
-// head of a large step, not all are kept.
+// It may be lost before its first word over the next link. Where more move on at once, as at the
+// head of a large step, the others go without that.
 void FrameIntake::OnHandOver(Sender& sender) {
-  if (last_own_.size() < kMaxLastOwn) KeepLastOwn(sender);
+  if (HasNewestOwn(sender) && last_own_.size() < kMaxLastOwn) KeepLastOwn(sender);
   StopStreams(sender);
 }
 
@@ -147,8 +147,10 @@ void FrameIntake::StopStreams(Sender& sender) {
 }
 
 void FrameIntake::Remove(Sender& sender) {
-  if (sender.has_own() && last_own_.size() >= kMaxLastOwn) HandOn(last_own_.begin());
-  KeepLastOwn(sender);
+  if (HasNewestOwn(sender)) {
+    if (last_own_.size() >= kMaxLastOwn) HandOn(last_own_.begin());
+    KeepLastOwn(sender);
+  }
   StopStreams(sender);
 }
 
@@ -252,10 +254,13 @@ void FrameIntake::OnLastValues(Sender& sender, const Frame& frame, const Schema:
 
 // --- Lost and missing children ---
 
-void FrameIntake::KeepLastOwn(const Sender& sender) {
-  if (!sender.has_own()) return;
+// Else another link has more of it.
+bool FrameIntake::HasNewestOwn(const Sender& sender) const {
   const uint64_t key = KeyOf(sender.index_, static_cast<size_t>(Stream::kOwn));
-  if (!IsNewest(key, sender.own().contributor)) return;  // another link has more of it
+  return sender.has_own() && IsNewest(key, sender.own().contributor);
+}
+
+void FrameIntake::KeepLastOwn(const Sender& sender) {
   last_own_[sender.index_] = {sender.Known(), sender.own_tick_, clock_.Now() + hand_over_};
 }
 

@@ -141,6 +141,7 @@ class FrameIntake {
   static constexpr uint32_t kMaxRefused = 8;
 
   void UpdateContributing(Sender& sender);
+  bool HasNewestOwn(const Sender& sender) const;
   bool IsNewest(uint64_t key, TickMerger::Id contributor) const;
   bool ForgetNewest(uint64_t key, TickMerger::Id contributor);
   void EndStream(Sender& sender, Stream stream);
