@@ -16,8 +16,8 @@ import urllib.request
 
 from batch_job import BatchJob
 from guest_cluster import (
-    ALL, FAIL, GO, NODES, UNTIL_GO, USER, cgroup, conf, finish, in_steps, lives, ours, read, require, see, tasks, until_started,
-    wait_for,
+    ALL, FAIL, GO, KILLED, NODES, UNTIL_GO, USER, cgroup, conf, finish, in_steps, lives, ours, read, require, see, tasks,
+    until_started, wait_for,
 )  # fmt: skip
 from hung_mount import hung_mount
 
@@ -68,13 +68,13 @@ def epilog(seconds):
         script.write_text(f"#!/bin/sh\nexec sleep {seconds}\n")
         script.chmod(0o755)
         words = ["-N2", f"--task-epilog={script}", "sleep", "1"]
-        return see(cluster, lambda level: cluster.run(["srun", *level, *words]))
+        return see(cluster, lambda level: cluster.run(["srun", *level, *words]), but=(KILLED,))
 
     return scenario
 
 
 def all_metrics(cluster):
-    return see(cluster, lambda level: cluster.run(["srun", *(level and ALL), "-N2", "sleep", "1"]))
+    return see(cluster, lambda level: cluster.run(["srun", *(level and ALL), "-N2", "sleep", "1"]), but=(KILLED,))
 
 
 def killed_daemon(cluster):
