@@ -23,8 +23,8 @@ sonde_open_to_users() {
   local path=$SONDE_ROOT
   while [[ $path != / ]]; do
     [[ $(stat -c %A "$path") == *[xt] ]] ||
-      sonde_die "$path is closed to ordinary users, and jobs here run as one of them. Move the checkout where all" \
-        "may read it: mv '$SONDE_ROOT' /srv/"
+      sonde_die "$path is closed to ordinary users, so jobs cannot run what is built in $SONDE_ROOT:" \
+        "move the checkout, for example to /srv, or chmod o+x that directory"
     path=$(dirname "$path")
   done
 }
@@ -91,24 +91,24 @@ sonde_configure() {
   fi
 }
 
-# sonde_processors: how many there are for us; a container's quota may be less than the machine has.
+# sonde_processors: as many as there are, or as a container's quota allows.
 sonde_processors() {
   local quota period processors
   processors=$(nproc)
-  read -r quota period 2>/dev/null </sys/fs/cgroup/cpu.max || quota=max
-  [[ $quota == max ]] || processors=$(((quota + period - 1) / period < processors ? (quota + period - 1) / period : processors))
+  if read -r quota period 2>/dev/null </sys/fs/cgroup/cpu.max && [[ $quota != max ]]; then
+    quota=$(((quota + period - 1) / period))
+    ((processors <= quota)) || processors=$quota
+  fi
   echo "$processors"
 }
 
 # sonde_jobs MOST: as many at a time, or fewer where memory is short: linking, Boost's headers and browsers take about
 # 1 GiB each.
 sonde_jobs() {
-  local most used memory_gib
+  local most memory_gib
   memory_gib=$(($(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo) / 1048576))
   if read -r most 2>/dev/null </sys/fs/cgroup/memory.max && [[ $most != max ]]; then
-    read -r used </sys/fs/cgroup/memory.current
-    most=$(((most - used) >> 30))
-    ((memory_gib <= most)) || memory_gib=$most
+    ((memory_gib <= most >> 30)) || memory_gib=$((most >> 30))
   fi
   if (($1 <= memory_gib)); then echo "$1"; else echo $((memory_gib > 0 ? memory_gib : 1)); fi
 }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "insight/hints/awaited.h"
@@ -111,6 +112,8 @@ void AddCpuFacts(std::span<const double> cpus, Facts& facts) {
   facts.Set("cpus_most", known[static_cast<size_t>(rest)]);
   // Ranks that wait in MPI poll, and are busy.
   if (!std::isnan(facts.Number("mpi_share"))) return;
+  const double sum = std::accumulate(known.begin(), known.end(), 0.0);
+  if (sum <= kMost * static_cast<double>(known.size())) return;  // late samples, not several
   SerialTicks ticks;
   for (const double busy : Smoothed(cpus)) {
     if (!std::isnan(busy)) ticks.Add(busy, busy >= kLeast && busy <= kMost);

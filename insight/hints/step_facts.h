@@ -6,7 +6,9 @@
 //              Where it is: if one rank has work (a median of less than half of the tick in MPI)
 //              and each other one that was looked at waits (0.8 or more). Sums over ranks would not
 //              do: ranks that all wait for nine tenths of the time are not serial. Without values
-//              in most ticks, or if no tick has more, nothing is known.
+//              in most ticks, or if no tick has more, nothing is known; nor if the mean of the CPUs
+//              that are busy is no more than 1.1: a sample that comes late makes one tick too much
+//              and the next too little, as if several had worked.
 //   most       cpus_most: 95 of 100 ticks have no more CPUs busy.
 //   growth     The tasks' memory in 24 equal parts of the time (10 or more, of two ticks each, if
 //              there are fewer ticks) without the first and the last one, by their medians: Theil

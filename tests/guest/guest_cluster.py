@@ -426,8 +426,7 @@ def see(cluster, run, more=MORE, but=()):
         nodes = cluster.settle()
         seen = {
             "code": code, "output": output, "waited": waited, "settled": idle() - done, "left": left,
-            "stayed": watch.stayed(), "nodes": nodes,
-            "left_at_all": none_left(ours),
+            "stayed": watch.stayed(), "nodes": nodes, "left_at_all": none_left(ours),
         }  # fmt: skip
         cluster.restore(nodes)
         return seen

@@ -30,8 +30,8 @@ def checkout():
 def asked(checkout):
     """Runs a script with the arguments in a checkout where cmake, ctest, scripts/deps and scripts/prepare only write
     down what is asked of them. Gives what is asked for the build, in its order, and what is asked beside it, a line
-    a command. The build fails when all has been asked, so nothing runs after it. asked.run has the exit codes of
-    each as the caller says."""
+    a command. The build fails when all has been asked, so nothing runs after it. asked.run takes their exit codes,
+    by their names in capitals."""
     shutil.copytree(ROOT / "scripts", checkout / "scripts")
     programs = checkout / "bin"
     programs.mkdir()
@@ -105,7 +105,7 @@ def test_the_tests_build_everything_and_prepare_beside_it(asked):
 
 
 @pytest.mark.parametrize(
-    "prepare, ctest, code", [(0, 0, 0), (77, 0, 0), (78, 0, 1), (0, 8, 8), (77, 8, 8), (78, 8, 8)]
+    "prepare, ctest, code", [(0, 0, 0), (77, 0, 0), (78, 0, 1), (0, 8, 8), (77, 8, 8), (78, 8, 1)]
 )
 def test_tests_run_without_what_could_not_be_made_and_it_is_said_last(asked, checkout, prepare, ctest, code):
     made = checkout / "build" / "release" / "made"
@@ -128,6 +128,32 @@ def test_no_test_runs_without_packages(asked, checkout, codes):
 def test_a_quick_run_prepares_what_its_tests_need(asked):
     _, beside = asked("test", "--quick", last="prepare")
     assert beside == ["deps install run test", "prepare mypy"]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become somebody else")
+def test_a_fresh_root_is_skipped_by_who_may_not_make_one(asked, checkout):
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+    done = subprocess.run([*nobody, checkout / "scripts" / "fresh"], capture_output=True, text=True, check=False)
+    assert done.returncode == 77 and "needs root" in done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount")
+@pytest.mark.parametrize(
+    "files, jobs",
+    [({}, "2 2"), ({"cpu.max": "max 100000", "memory.max": "max"}, "2 2"), ({"cpu.max": "50000 100000"}, "1 2"),
+     ({"cpu.max": "150000 100000"}, "2 2"), ({"memory.max": str(3 << 29)}, "2 1"), ({"memory.max": "4096"}, "2 1")],
+)  # fmt: skip
+def test_a_containers_quotas_bound_the_jobs(tmp_path, files, jobs):
+    (tmp_path / "nproc").write_text("#!/bin/sh\necho 2\n")
+    (tmp_path / "nproc").chmod(0o755)
+    write = "".join(f"echo '{text}' >/sys/fs/cgroup/{name}\n" for name, text in files.items())
+    script = f"""
+mount -t tmpfs tmpfs /sys/fs/cgroup
+{write}source {ROOT}/scripts/lib.sh
+PATH={tmp_path}:$PATH
+echo "$(sonde_processors) $(sonde_jobs 2)"
+"""
+    assert run("unshare", "--mount", "bash", "-euc", script).strip() == jobs
 
 
 def test_the_demo_needs_nothing_of_the_tests(tmp_path):

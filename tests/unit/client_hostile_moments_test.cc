@@ -24,8 +24,8 @@ using client::Distribution;
 using client::Moment;
 using client::Record;
 
-constexpr int kPatience =
-    11;  // ticks, of a second, in which an entry that was begun must be finished
+// Ticks, of a second, after which an entry that was begun and not finished is given up.
+constexpr int kPatience = 11;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

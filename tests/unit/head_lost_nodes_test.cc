@@ -96,6 +96,20 @@ class LostNodes : public testing::Test {
     nodes_[index].head_end->Hear(Type::kBye, Encode(tree::Bye{}));
   }
 
+  // The second node is lost, and the step ends.
+  void LoseTheSecond() {
+    nodes_[1].head_end->Break();
+    head_->Finish(false);
+    Leave(0);
+    loop_.Run();
+  }
+
+  void ExpectItsValuesStay() const {
+    EXPECT_THAT(report_,
+                HasSubstr("node n2 was lost: connection reset; its values stay as it last"));
+    EXPECT_THAT(report_, Not(HasSubstr("missing from the totals")));
+  }
+
   // Of the profile, once the head has put it into the archive.
   JobDescription Stored() {
     head_.reset();
@@ -120,12 +134,8 @@ class LostNodes : public testing::Test {
 TEST_F(LostNodes, ValuesThatComeAfterTheLossStay) {
   Send(0, tree::Stream::kOwn);
   Send(1, tree::Stream::kOwn);
-  nodes_[1].head_end->Break();
-  head_->Finish(false);
-  Leave(0);
-  loop_.Run();
-  EXPECT_THAT(report_, HasSubstr("node n2 was lost: connection reset; its values stay as it last"));
-  EXPECT_THAT(report_, Not(HasSubstr("missing from the totals")));
+  LoseTheSecond();
+  ExpectItsValuesStay();
 }
 
 // It has left its link for another one, and is killed before its first word there.
@@ -133,20 +143,13 @@ TEST_F(LostNodes, ValuesOfOneThatIsLostBetweenTwoLinksStay) {
   Send(0, tree::Stream::kOwn);
   Send(1, tree::Stream::kOwn);
   nodes_[1].head_end->Hear(Type::kLeave, "");
-  nodes_[1].head_end->Break();
-  head_->Finish(false);
-  Leave(0);
-  loop_.Run();
-  EXPECT_THAT(report_, HasSubstr("node n2 was lost: connection reset; its values stay as it last"));
-  EXPECT_THAT(report_, Not(HasSubstr("missing from the totals")));
+  LoseTheSecond();
+  ExpectItsValuesStay();
 }
 
 TEST_F(LostNodes, OneThatSentNothingIsMissingFromTheTotals) {
   Send(0, tree::Stream::kOwn);
-  nodes_[1].head_end->Break();
-  head_->Finish(false);
-  Leave(0);
-  loop_.Run();
+  LoseTheSecond();
   EXPECT_THAT(report_, HasSubstr("node n2 was lost: connection reset; what it counted is missing"));
   EXPECT_THAT(report_, HasSubstr("what 1 of 2 nodes counted is missing from the totals"));
 }

@@ -46,12 +46,22 @@ class Parent final : private ChildrenAlone {
     children_.Remove(link_->parent_end);
     child_.Forget(link_);
   }
+  void BreakFirst() { children_.Remove(links_.front()->parent_end); }
+  void Leave() {
+    EXPECT_TRUE(children_.OnMessage(link_->parent_end, Type::kLeave, "").ok());
+    child_.Forget(link_);
+  }
   // What it hands on of the child, by the names of the counters.
-  std::map<std::string, double> Lose() {
-    Break();
+  std::map<std::string, double> HandedOn() {
     children_.HandOnLost(INT64_MAX);
     return handed_on_;
   }
+  std::map<std::string, double> Lose() {
+    Break();
+    return HandedOn();
+  }
+  // Of another child's.
+  void GoOnWith(Nanos row) { children_.HandOnLost(row, NodeSet(0)); }
   std::map<std::string, double> GoOnWithout(Nanos row) {
     children_.StandInForMissing(row, NodeSet(7));
     return handed_on_;
@@ -139,6 +149,32 @@ TEST_F(LastKnownTest, LostAgainBeforeItSentAnything) {
   parent_.Join();
   EXPECT_EQ(parent_.GoOnWithout(9 * kSecond), whole_);
   EXPECT_EQ(parent_.Lose(), whole_);
+}
+
+TEST_F(LastKnownTest, AfterItHasLeftForAnotherLink) {
+  parent_.Join();
+  Sample({{"fast_total", 7}, {"slow_total", 100}});
+  parent_.Leave();
+  EXPECT_EQ(parent_.HandedOn(), whole_);
+}
+
+TEST_F(LastKnownTest, UntilARowHasItFromElsewhere) {
+  parent_.Join();
+  Sample({{"fast_total", 7}, {"slow_total", 100}});
+  parent_.Leave();
+  parent_.GoOnWith((tick_ + 1) * kSecond);
+  EXPECT_TRUE(parent_.HandedOn().empty());
+}
+
+// The end of the link before comes last, and tells nothing new.
+TEST_F(LastKnownTest, OverTheNewestLink) {
+  parent_.Join();
+  Sample({{"fast_total", 5}, {"slow_total", 100}});
+  parent_.Join();
+  Sample({{"fast_total", 7}, {"slow_total", 100}});
+  parent_.Break();
+  parent_.BreakFirst();
+  EXPECT_EQ(parent_.HandedOn(), whole_);
 }
 
 TEST_F(LastKnownTest, UnderAnotherParent) {

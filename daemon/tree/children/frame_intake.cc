@@ -254,7 +254,7 @@ void FrameIntake::OnLastValues(Sender& sender, const Frame& frame, const Schema:
 
 // --- Lost and missing children ---
 
-// Else another link has more of it.
+// Whether the newest that is known of the child came over this link.
 bool FrameIntake::HasNewestOwn(const Sender& sender) const {
   const uint64_t key = KeyOf(sender.index_, static_cast<size_t>(Stream::kOwn));
   return sender.has_own() && IsNewest(key, sender.own().contributor);
@@ -269,17 +269,16 @@ void FrameIntake::HandOnLost(Nanos row, const NodeSet& nodes) {
   std::erase_if(last_own_, [&](const auto& entry) {
     return entry.second.tick < row && nodes.Has(entry.first);
   });
-  HandOnLostIf(
-      [&](uint32_t index, const LastOwn& last) { return last.tick < row && !nodes.Has(index); });
+  HandOnLostIf([&](const LastOwn& last) { return last.tick < row; });
 }
 
 void FrameIntake::HandOnLost(Nanos now) {
-  HandOnLostIf([&](uint32_t, const LastOwn& last) { return last.until < now; });
+  HandOnLostIf([&](const LastOwn& last) { return last.until < now; });
 }
 
-void FrameIntake::HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is) {
+void FrameIntake::HandOnLostIf(const std::function<bool(const LastOwn& last)>& is) {
   for (auto at = last_own_.begin(); at != last_own_.end();) {
-    if (!is(at->first, at->second)) {
+    if (!is(at->second)) {
       ++at;
       continue;
     }

@@ -158,7 +158,7 @@ class FrameIntake {
   void KeepLastOwn(const Sender& sender);
   void KeepBefore(Sender& sender);
   LastOwns::iterator HandOn(LastOwns::iterator at);
-  void HandOnLostIf(const std::function<bool(uint32_t index, const LastOwn& last)>& is);
+  void HandOnLostIf(const std::function<bool(const LastOwn& last)>& is);
 
   TickMerger& merger_;
   Acknowledgements& acknowledgements_;
