@@ -119,10 +119,9 @@ std::unique_ptr<Link> Carried(std::unique_ptr<SocketLink> link, bool sealed, boo
   if (!sealed) return link;
   const SealKey up{{1}, {2}};
   const SealKey down{{3}, {4}};
-  const Cipher cipher = static_cast<Cipher>(PreferredCipherList()[0]);
-  return std::make_unique<SealedLink>(std::move(link),
-                                      LinkSeals{SealedStream(cipher, by_child ? up : down),
-                                                SealedStream(cipher, by_child ? down : up)});
+  return std::make_unique<SealedLink>(
+      std::move(link),
+      LinkSeals{SealedStream(by_child ? up : down), SealedStream(by_child ? down : up)});
 }
 
 struct Case {

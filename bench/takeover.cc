@@ -73,6 +73,7 @@ class Welcomer final : public head::Rendezvous::Owner {
     links_.push_back(std::move(link));
   }
   void OnLocalHost(std::string /*host*/) override {}
+  void OnOtherRelease(std::string /*note*/) override {}
   void Run() { loop_.Run(); }
 
  private:

@@ -18,6 +18,11 @@ pkg_check_modules(LIBFABRIC REQUIRED IMPORTED_TARGET libfabric)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
+# Its half of public keys, of which little is used: better no shared libraries, which sonded would load.
+find_library(HOGWEED_LIBRARY NAMES libhogweed.a hogweed REQUIRED)
+find_library(GMP_LIBRARY NAMES libgmp.a gmp REQUIRED)
+add_library(sonde_hogweed INTERFACE)
+target_link_libraries(sonde_hogweed INTERFACE ${HOGWEED_LIBRARY} PkgConfig::NETTLE ${GMP_LIBRARY})
 # Without the definitions that go with it: they would be those of all who link the command.
 pkg_check_modules(NCURSESW REQUIRED ncursesw)
 add_library(sonde_curses INTERFACE)

@@ -42,13 +42,6 @@ std::string PathOf(const LaunchMessage& launch, Config config) {
   return ArchivePath(config, launch.job.user, launch.job.uid, launch.home);
 }
 
-StepKey RandomKey() {
-  StepKey key;
-  const std::string bytes = tree::MakeNonce();
-  std::copy(bytes.begin(), bytes.end(), key.begin());
-  return key;
-}
-
 }  // namespace
 
 Head::Head(Loop& loop, StepClock& clock, const LaunchMessage& launch, const Config& config,
@@ -77,7 +70,7 @@ Head::Head(Loop& loop, StepClock& clock, const LaunchMessage& launch, const Conf
           [this](uint32_t node) { return record_.Host(node); }),
       rivals_(loop, launch_.key, [this](const tree::Place& place) { YieldTo(place); }),
       slurm_(loop, launch_, config_, record_) {
-  if (!launch_.has_key) launch_.key = RandomKey();  // no nodes to come: for the HTTP token
+  if (!launch_.has_key) launch_.key = tree::Random();  // no nodes to come: for the HTTP token
 }
 
 Head::~Head() {

@@ -91,6 +91,7 @@ class Head final : private RowPath::Owner,
   // Nodes.
   void OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> link) override;
   void OnLocalHost(std::string host) override { nodes_.SetLocalHost(std::move(host)); }
+  void OnOtherRelease(std::string note) override { AddNote(std::move(note)); }
   void Greet(uint32_t node, tree::Link& control) override;
   void OnRegistered(bool more) override;
   Status OnAsk(uint32_t node, std::string_view payload) override;

@@ -1,5 +1,7 @@
 #include "daemon/head/rendezvous.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -23,7 +25,13 @@ Rendezvous::Rendezvous(Loop& loop, const StepKey& key, uint32_t index, Owner& ow
           [this](const tree::Registration& who, std::unique_ptr<tree::Link> link) {
             owner_.OnProven(who, std::move(link));
           },
-          MostUnproven(nodes)) {}
+          MostUnproven(nodes)) {
+  acceptor_.SetOtherRelease([this](const std::string& host, const Status& why) {
+    if (std::exchange(other_release_told_, true)) return;
+    owner_.OnOtherRelease(fmt::format(
+        "a daemon at {} was not let in, and what it measured is missing: {}", host, why.message()));
+  });
+}
 
 Status Rendezvous::Listen(UniqueFd socket) {
   Result<std::unique_ptr<tree::Listener>> listener = tree::Listener::Adopt(

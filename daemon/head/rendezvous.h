@@ -27,6 +27,9 @@ class Rendezvous {
     virtual void OnProven(const tree::Registration& who, std::unique_ptr<tree::Link> link) = 0;
     // Where the first node has reached this host, numeric.
     virtual void OnLocalHost(std::string host) = 0;
+    // The first time that a daemon of a release with which this one does not work was refused; said
+    // of itself, for it has proved nothing.
+    virtual void OnOtherRelease(std::string note) = 0;
 
    protected:
     ~Owner() = default;
@@ -43,6 +46,7 @@ class Rendezvous {
   tree::Acceptor acceptor_;
   std::unique_ptr<tree::Listener> listener_;
   bool local_host_known_ = false;
+  bool other_release_told_ = false;
 };
 
 }  // namespace sonde::head

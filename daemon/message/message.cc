@@ -63,20 +63,16 @@ struct Get {
 
 void Fields(auto& io, auto& m, const Hello*) {
   io.Number(m.version);
-  io.Text(m.nonce, 64);
+  io.Text(m.public_key, 64);
 }
 void Fields(auto& io, auto& m, const Offer*) {
   io.Number(m.version);
-  io.Text(m.nonce, 64);
+  io.Text(m.public_key, 64);
   io.Number(m.acceptor);
   io.Number(m.purpose);
-  io.Text(m.ciphers, 16);
   io.Text(m.proof, 64);
 }
-void Fields(auto& io, auto& m, const Entry*) {
-  io.Number(m.cipher);
-  io.Text(m.sealed, 2048);
-}
+void Fields(auto& io, auto& m, const Entry*) { io.Text(m.sealed, 2048); }
 void Fields(auto& io, auto& m, const Registration*) {
   io.Text(m.job, 64);
   io.Text(m.step, 64);

@@ -22,9 +22,9 @@ namespace sonde::tree {
 // On the wire: never reuse a number.
 enum class Type : uint8_t {
   // Proof of the key, on every new connection.
-  kHello = 1,    // connecting side -> accepting side: version, nonce
-  kOffer = 2,    // back: version, who it is, which ciphers it knows, nonce, proof
-  kEntry = 3,    // connecting side: the cipher; its registration, sealed as a message of this type
+  kHello = 1,    // connecting side -> accepting side: version, public key
+  kOffer = 2,    // back: version, who it is, public key, proof
+  kEntry = 3,    // connecting side: its registration, sealed as a message of this type
   kWelcome = 4,  // back: the node's index, what the tree looks like
   kSealed = 5,   // both, after kEntry: a message of another type (daemon/link/trust/seal.h)
 
@@ -106,21 +106,19 @@ enum class Type : uint8_t {
 inline constexpr uint32_t kHeadIndex = 0xffffffff;
 
 struct Hello {
-  uint32_t version = 0;  // the highest that the connecting side speaks
-  std::string nonce;
+  uint32_t version = 0;    // the highest that the connecting side speaks
+  std::string public_key;  // daemon/link/trust/key_exchange.h
 };
 
 struct Offer {
   uint32_t version = 0;  // that is spoken from now on: the lower one of the two sides' highest
-  std::string nonce;
+  std::string public_key;
   uint32_t acceptor = 0;  // Channel (daemon/link/trust/link_keys.h), as the accepting side knows it
   uint32_t purpose = 0;
-  std::string ciphers;  // a byte for each Cipher, the preferred first
   std::string proof;
 };
 
 struct Entry {
-  uint32_t cipher = 0;
   std::string sealed;  // kEntry with the registration, as the first sealed message
 };
 

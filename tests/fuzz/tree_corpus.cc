@@ -23,14 +23,14 @@ void Save(const fs::path& folder, const char* name, int choice, const std::strin
 }
 
 void SaveMessages(const fs::path& folder) {
-  const std::string nonce(32, 'n');
+  const std::string key(32, 'k');
   const std::string schema = PackSchema(*Schema::Make({Series{}}));
   const Registration registration{"4711", "0", 1, 2, 8, "n2", "s0.s4", 1};
   std::string query;
   EncodeQuery(QuerySpec{}, query);
   std::string grid;
   EncodeGrid({kSecond, {1, 2, 3}}, grid);
-  Save(folder, "hello", 0, Encode(Hello{1, nonce}));
+  Save(folder, "hello", 0, Encode(Hello{2, key}));
   Save(folder, "registration", 2, Encode(registration));
   Save(folder, "welcome", 4, Encode(Welcome{1, 16, 1'800'000'000'000'000'000}));
   Save(folder, "successors", 5,
@@ -53,7 +53,7 @@ void SaveMessages(const fs::path& folder) {
        Encode(JoinedMessage{"http://n1:9100/metrics 1000", JoinedMessage::kDown, "Prometheus",
                             "http://n1:9100/metrics", "connection refused"}));
   // Its upper half is the type of the message: 18 is 1, kHello, and chooses 18 of 20.
-  Save(folder, "handshake", 18, Encode(Hello{1, nonce}));
+  Save(folder, "handshake", 18, Encode(Hello{2, key}));
 }
 
 // Values of no node, of one and of many, and what changes from one frame to the next.
@@ -147,9 +147,9 @@ void SaveLaunch(const fs::path& folder) {
 
 // The second byte is the message's type, where that matters.
 void SaveTrust(const fs::path& folder) {
-  const std::string nonce(32, 'n'), proof(32, 'p');
-  const std::string offer = Encode(Offer{1, nonce, 5, 2, "\x01\x02", proof});
-  const std::string entry = Encode(Entry{1, std::string(80, 'e')});
+  const std::string key(32, 'k'), proof(32, 'p');
+  const std::string offer = Encode(Offer{2, key, 5, 2, proof});
+  const std::string entry = Encode(Entry{std::string(80, 'e')});
   const std::string any(1, '\0');
   Save(folder, "offer", 0, any + offer);
   Save(folder, "entry", 1, any + entry);

@@ -6,7 +6,7 @@ from step import story, wait_for
 
 
 def hello_of(version):
-    """How the hello of a daemon of this version begins: length, type, version, length of the nonce."""
+    """How the hello of a daemon of this version begins: length, type, version, length of the public key."""
     return bytes([35, 0, 0, 0, 1, version, 32]).hex()
 
 
@@ -81,11 +81,11 @@ def test_he_leads_nobody_elsewhere(make_step):
 
 
 def test_he_makes_nobody_speak_an_earlier_version(make_step):
-    """Two daemons that speak version 2 as well as 1: he takes 2 out of a hello."""
+    """Two daemons that speak version 3 as well as 2: he takes 3 out of a hello."""
     step = make_step(nodes=3, next_release=[2, "head"])
     step.start(2)
     late = step.nodes[2]
-    step.wires.meddle(late.address, step.address, rewrite=[hello_of(2), hello_of(1)])
+    step.wires.meddle(late.address, step.address, rewrite=[hello_of(3), hello_of(2)])
     late.start()
     late.application.wait_ready()
     wait_for(lambda: told(late.log(), "does not know the step's key"), "its refusal")

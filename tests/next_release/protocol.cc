@@ -8,7 +8,7 @@
 
 namespace sonde::tree {
 
-uint32_t ProtocolVersion() { return 2; }
+uint32_t ProtocolVersion() { return 3; }
 
 std::unique_ptr<Link> SealWith(LinkSeals seals, std::unique_ptr<Link> link) {
   constexpr uint8_t kOfTheNextRelease = 250;

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <string>
 #include <vector>
 
 #include "daemon/head/rendezvous.h"
@@ -26,8 +27,10 @@ class Comers final : public Rendezvous::Owner {
     links.push_back(std::move(link));
   }
   void OnLocalHost(std::string /*host*/) override {}
+  void OnOtherRelease(std::string note) override { notes.push_back(std::move(note)); }
 
   std::vector<uint32_t> came;
+  std::vector<std::string> notes;
   std::vector<std::unique_ptr<tree::Link>> links;
 };
 
@@ -85,6 +88,31 @@ TEST(HeadRendezvous, NoNodeOfALargeStepMakesRoomForAnother) {
     EXPECT_EQ(closed, 0u) << "were closed to make room for others of the step";
   }
   setrlimit(RLIMIT_NOFILE, &files);
+}
+
+// Its node is missing from the profile, which has to say why.
+TEST(HeadRendezvous, SaysOnceThatADaemonOfAnEarlierReleaseWasRefused) {
+  Loop loop;
+  Comers comers;
+  Rendezvous rendezvous(loop, {}, tree::kHeadIndex, comers, 2);
+  auto socket = tree::ListenAt("127.0.0.1", {0, 0});
+  ASSERT_TRUE(socket.ok()) << socket.status().message();
+  const uint16_t port = tree::PortOf(tree::LocalAddress(socket->get()));
+  ASSERT_TRUE(rendezvous.Listen(*std::move(socket)).ok());
+  for (int i = 0; i < 3; ++i) {
+    auto link = tree::SocketLink::Connect(loop, "127.0.0.1", port);
+    ASSERT_TRUE(link.ok()) << link.status().message();
+    bool closed = false;
+    (*link)->SetHandler({.message = [](uint8_t, std::string_view) { FAIL(); },
+                         .closed = [&](const Status&) { closed = true; }});
+    Send(**link, Type::kHello, Encode(tree::Hello{1, std::string(32, 'n')}));
+    ASSERT_TRUE(tree::RunUntil(loop, [&] { return closed; }));
+  }
+  EXPECT_EQ(comers.notes,
+            std::vector<std::string>{
+                "a daemon at 127.0.0.1 was not let in, and what it measured is missing: the peer "
+                "speaks protocol 1, we speak 2; install releases of Sonde on all nodes that follow "
+                "each other"});
 }
 
 }  // namespace

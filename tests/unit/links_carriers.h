@@ -226,11 +226,9 @@ class LocalCarrier {
 inline std::unique_ptr<SealedLink> SealOver(std::unique_ptr<Link> link, bool connecting,
                                             uint64_t number = 0) {
   const SealKey keys[2] = {{{1, 2}, {3}}, {{4, 5}, {6}}};
-  const Cipher cipher = connecting ? Cipher::kAes128Gcm : Cipher::kChaCha20Poly1305;
-  const Cipher other = connecting ? Cipher::kChaCha20Poly1305 : Cipher::kAes128Gcm;
-  return std::make_unique<SealedLink>(
-      std::move(link), LinkSeals{SealedStream(cipher, keys[connecting ? 0 : 1], number),
-                                 SealedStream(other, keys[connecting ? 1 : 0], number)});
+  return std::make_unique<SealedLink>(std::move(link),
+                                      LinkSeals{SealedStream(keys[connecting ? 0 : 1], number),
+                                                SealedStream(keys[connecting ? 1 : 0], number)});
 }
 
 // The same carriers, with all that they carry sealed.

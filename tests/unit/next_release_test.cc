@@ -1,5 +1,5 @@
 // How daemons of two releases agree on a version: this program is linked with the next release's
-// (tests/next_release/), which speaks 2 and also the version before.
+// (tests/next_release/), which speaks 3 and also the version before.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,19 +41,19 @@ struct Handshakes {
 TEST(NextRelease, SpeaksItsVersionWithItsLike) {
   Handshakes both;
   ASSERT_TRUE(both.Meet().ok());
-  EXPECT_EQ(both.hello.version, 2u);
-  EXPECT_EQ(both.offer.version, 2u);
+  EXPECT_EQ(both.hello.version, 3u);
+  EXPECT_EQ(both.offer.version, 3u);
   EXPECT_TRUE(both.Take().ok());
 }
 
 TEST(NextRelease, SpeaksTheVersionBeforeWithThatRelease) {
   Handshakes both;
-  const auto hello_of_this_release = [](Hello& hello) { hello.version = 1; };
+  const auto hello_of_this_release = [](Hello& hello) { hello.version = 2; };
   ASSERT_TRUE(both.Meet(hello_of_this_release).ok());
-  EXPECT_EQ(both.offer.version, 1u);
+  EXPECT_EQ(both.offer.version, 2u);
 
-  // A head of this release, which has heard 2, answers 1.
-  Handshaken said{2, both.hello.nonce, both.offer, ""};
+  // A head of this release, which has heard 3, answers 2.
+  Handshaken said{3, both.hello.public_key, both.offer, ""};
   said.offer.proof = ProveOffer(kStepKey, said);
   both.offer = said.offer;
   EXPECT_TRUE(both.Take().ok());
@@ -62,22 +62,22 @@ TEST(NextRelease, SpeaksTheVersionBeforeWithThatRelease) {
 // Somebody between two daemons of the next release would have them speak the version before.
 TEST(NextRelease, NobodyMakesTwoOfThemSpeakLess) {
   Handshakes by_hello;
-  ASSERT_TRUE(by_hello.Meet([](Hello& hello) { hello.version = 1; }).ok());
+  ASSERT_TRUE(by_hello.Meet([](Hello& hello) { hello.version = 2; }).ok());
   EXPECT_EQ(by_hello.Take().code(), Code::kPermission);
-  by_hello.offer.version = 2;
+  by_hello.offer.version = 3;
   EXPECT_EQ(by_hello.Take().code(), Code::kPermission) << "nor does he hide it";
 
   Handshakes by_offer;
   ASSERT_TRUE(by_offer.Meet().ok());
-  by_offer.offer.version = 1;
+  by_offer.offer.version = 2;
   EXPECT_EQ(by_offer.Take().code(), Code::kPermission);
 }
 
 TEST(NextRelease, NamesAVersionThatIsTooOld) {
   Handshakes both;
-  const Status refused = both.Meet([](Hello& hello) { hello.version = 0; });
+  const Status refused = both.Meet([](Hello& hello) { hello.version = 1; });
   EXPECT_EQ(refused.code(), Code::kUnsupported);
-  EXPECT_THAT(std::string(refused.message()), HasSubstr("speaks protocol 0, we speak 2"));
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("speaks protocol 1, we speak 3"));
 }
 
 }  // namespace

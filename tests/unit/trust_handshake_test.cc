@@ -1,13 +1,16 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <functional>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "daemon/link/trust/auth.h"
 #include "daemon/link/trust/handshake.h"
+#include "daemon/link/trust/key_exchange.h"
 #include "daemon/link/trust/protocol.h"
 
 namespace sonde::tree {
@@ -105,6 +108,64 @@ TEST(Handshake, NobodyOnTheWaySeesWhoConnects) {
   EXPECT_THAT(all, Not(HasSubstr("host-of")));
 }
 
+// Nor does who learns the step's key, before or after, and has heard everything.
+TEST(Handshake, WhoKnowsTheStepsKeyAndListensReadsNothing) {
+  std::vector<Said> heard;
+  Meeting meeting(kParent, kParent, [&](int, const Said& said) { heard.push_back(said); });
+  ASSERT_TRUE(meeting.accepting.proven());
+  Hello hello;
+  Handshaken said{0, "", {}, kParent.address};
+  ASSERT_TRUE(Decode(heard[0].payload, hello).ok());
+  ASSERT_TRUE(Decode(heard[1].payload, said.offer).ok());
+  said.hello_version = hello.version;
+  said.connecting_key = hello.public_key;
+  ASSERT_EQ(said.offer.proof, ProveOffer(KeyOf(1), said)) << "the listener has the step's key";
+  SharedSecret secrets[3];  // what a listener might take for it
+  std::memcpy(secrets[1].bytes.data(), hello.public_key.data(), kPublicKeySize);
+  std::memcpy(secrets[2].bytes.data(), said.offer.public_key.data(), kPublicKeySize);
+  for (const SharedSecret& secret : secrets) {
+    for (const Side side : {Side::kConnecting, Side::kAccepting}) {
+      LinkSeals listeners = DeriveSeals(KeyOf(1), secret, said, side);
+      EXPECT_FALSE(Reaches(meeting.connecting_seals->send, listeners.receive));
+    }
+  }
+}
+
+TEST(KeyExchange, GivesBothTheSameAndNobodyElse) {
+  const KeyExchange one;
+  const KeyExchange other;
+  const KeyExchange listener;
+  const auto secret = one.Agree(other.public_key());
+  ASSERT_TRUE(secret);
+  EXPECT_EQ(secret->bytes, other.Agree(one.public_key())->bytes);
+  EXPECT_NE(secret->bytes, listener.Agree(one.public_key())->bytes);
+  EXPECT_NE(secret->bytes, listener.Agree(other.public_key())->bytes);
+  EXPECT_NE(one.public_key(), other.public_key());
+}
+
+// With these keys everybody knows the secret (RFC 7748, 6.1).
+TEST(KeyExchange, TakesNoKeyOfSmallOrder) {
+  std::string one(kPublicKeySize, '\0');
+  one[0] = 1;
+  std::string p(kPublicKeySize, '\xff');  // 2^255 - 19, which is 0
+  p[0] = '\xed';
+  p[31] = '\x7f';
+  for (const std::string& key : {std::string(kPublicKeySize, '\0'), one, p}) {
+    EXPECT_FALSE(KeyExchange().Agree(key));
+    AcceptingHandshake head(KeyOf(1), kParent);
+    ASSERT_TRUE(head.OnMessage(kHello, Encode(Hello{2, key})).ok());
+    const Entry entry{std::string(100, 'x')};
+    EXPECT_EQ(head.OnMessage(static_cast<uint8_t>(Type::kEntry), Encode(entry)).status().code(),
+              Code::kCorrupt);
+  }
+  for (const size_t size : {0u, 31u, 33u, 64u}) {
+    EXPECT_FALSE(KeyExchange().Agree(std::string(size, 'x')));
+    AcceptingHandshake head(KeyOf(1), kParent);
+    EXPECT_EQ(head.OnMessage(kHello, Encode(Hello{2, std::string(size, 'x')})).status().code(),
+              Code::kCorrupt);
+  }
+}
+
 TEST(Handshake, EveryConnectionHasKeysOfItsOwn) {
   Meeting one(kParent, kParent);
   Meeting other(kParent, kParent);
@@ -121,8 +182,8 @@ TEST(Handshake, AWrongKeyIsRefusedByEitherSide) {
 
   // A stranger has nothing that it can seal with, whatever it is told.
   AcceptingHandshake head(KeyOf(1), kParent);
-  ASSERT_TRUE(head.OnMessage(kHello, Encode(Hello{1, MakeNonce()})).ok());
-  const Entry guess{1, std::string(100, 'x')};
+  ASSERT_TRUE(head.OnMessage(kHello, Encode(Hello{2, KeyExchange().public_key()})).ok());
+  const Entry guess{std::string(100, 'x')};
   EXPECT_EQ(head.OnMessage(static_cast<uint8_t>(Type::kEntry), Encode(guess)).status().code(),
             Code::kPermission);
   EXPECT_FALSE(head.proven());
@@ -190,34 +251,34 @@ TEST(Handshake, NothingElseIsTakenBeforeTheProof) {
 // As a peer that knows the key would answer, of another release or garbled.
 TEST(Handshake, AVersionThatNobodySpeaksIsRefusedByName) {
   AcceptingHandshake head(KeyOf(1), {});
-  const auto answer = head.OnMessage(kHello, Encode(Hello{0, MakeNonce()}));
+  const auto answer = head.OnMessage(kHello, Encode(Hello{1, KeyExchange().public_key()}));
   EXPECT_EQ(answer.status().code(), Code::kUnsupported);
   EXPECT_THAT(std::string(answer.status().message()),
-              HasSubstr("speaks protocol 0, we speak 1; install releases"));
+              HasSubstr("speaks protocol 1, we speak 2; install releases"));
 
   const ConnectingHandshake node(KeyOf(1), kParent, Node3());
   Handshaken said{ProtocolVersion(), "", {}, kParent.address};
   Hello hello;
   ASSERT_TRUE(Decode(node.Hello(), hello).ok());
-  said.connecting_nonce = hello.nonce;
-  for (const uint32_t version : {0u, 2u, UINT32_MAX}) {
-    said.offer = {version, MakeNonce(), kParent.acceptor, 2, "\x01", ""};
+  said.connecting_key = hello.public_key;
+  for (const uint32_t version : {0u, 1u, 3u, UINT32_MAX}) {
+    said.offer = {version, KeyExchange().public_key(), kParent.acceptor, 2, ""};
     said.offer.proof = ProveOffer(KeyOf(1), said);
     const auto refused = node.OnMessage(kOffer, Encode(said.offer));
     EXPECT_EQ(refused.status().code(), Code::kUnsupported);
     EXPECT_THAT(std::string(refused.status().message()),
-                HasSubstr("speaks protocol " + std::to_string(version) + ", we speak 1;"));
+                HasSubstr("speaks protocol " + std::to_string(version) + ", we speak 2;"));
   }
 }
 
 TEST(Handshake, WithAPeerOfALaterVersionOursIsSpoken) {
-  for (const uint32_t theirs : {2u, UINT32_MAX}) {
+  for (const uint32_t theirs : {3u, UINT32_MAX}) {
     AcceptingHandshake head(KeyOf(1), {});
-    const auto answer = head.OnMessage(kHello, Encode(Hello{theirs, MakeNonce()}));
+    const auto answer = head.OnMessage(kHello, Encode(Hello{theirs, KeyExchange().public_key()}));
     ASSERT_TRUE(answer.ok());
     Offer offer;
     ASSERT_TRUE(Decode(answer->answer->payload, offer).ok());
-    EXPECT_EQ(offer.version, 1u);
+    EXPECT_EQ(offer.version, 2u);
   }
 }
 
@@ -241,74 +302,67 @@ Array ArrayOf(const std::string& hex) {
 }
 
 Handshaken Example() {
-  const Offer offer{7, std::string(32, 'a'), 5, 2, "\x01\x02", ""};
+  const Offer offer{7, std::string(32, 'a'), 5, 2, ""};
   return {7, std::string(32, 'c'), offer, "tcp:127.0.0.1:60000"};
 }
 
 TEST(Proof, IsHmacSha256) {
-  // HMAC-SHA256 of "node", 0, "firstsecond", 0, "body".
-  EXPECT_EQ(Hex(Prove(KeyOf(0x0b), "node", "first", "second", "body")),
-            "6284ebeaaa731584f6aa66773d4951e699c570d056ef9b08c9b8bce79644d53c");
+  // HMAC-SHA256 of "node", 0, "body".
+  EXPECT_EQ(Hex(Prove(KeyOf(0x0b), "node", "body")),
+            "7677b4631ad82a638b3d9cc41148dcef630b97a7c40af1e55c1308c78aee2882");
   EXPECT_EQ(Hex(ProveOffer(KeyOf(1), Example())),
-            "24410d1efe40d0d0d75a71b54b09e7a0ce0466e2368b806a3247a50da7feaf06");
+            "b485de325bc1c2ba4034ab8239f95110a0edd8a135b4e59151f243eac983688a");
+}
+
+SharedSecret ExampleSecret() {
+  SharedSecret secret;
+  for (size_t i = 0; i < secret.bytes.size(); ++i) secret.bytes[i] = static_cast<uint8_t>(i);
+  return secret;
 }
 
 TEST(LinkKeys, AreOfHkdfSha256) {
-  struct Expected {
-    Cipher cipher;
-    const char* connecting_key;
-    const char* connecting_start;
-    const char* accepting_key;
-    const char* accepting_start;
-  };
-  constexpr Expected kExpected[] = {
-      {Cipher::kAes128Gcm, "d3efed8a967ab26c013214c53cee3f2e2a4f2697f083170ad3e9702802bdfc27",
-       "628d5c461898402115d56070",
-       "57c9df1909de914b702b8421d976e1163f2ebb00651a2faa86b2f4f6d38f16c6",
-       "8c514293b25b06a6c4e9fabd"},
-      {Cipher::kChaCha20Poly1305,
-       "eaef248589023dd7c4afed0e392a33847de5d825232c3dc2a1c16490b83cf73f",
-       "180da9a14a3e8740ab90c2c4",
-       "515790633c4940f32a50d0f0ab1c52ad4c01b48ff42428a58a4136b9827ea93d",
-       "9464e39f05515aeff5fdd810"}};
-  for (const Expected& e : kExpected) {
-    const SealKey connecting{ArrayOf<AeadKey>(e.connecting_key),
-                             ArrayOf<AeadNonce>(e.connecting_start)};
-    const SealKey accepting{ArrayOf<AeadKey>(e.accepting_key),
-                            ArrayOf<AeadNonce>(e.accepting_start)};
-    for (const Side side : {Side::kConnecting, Side::kAccepting}) {
-      LinkSeals seals = DeriveSeals(KeyOf(1), Example(), e.cipher, side);
-      const bool connects = side == Side::kConnecting;
-      SealedStream theirs(e.cipher, connects ? connecting : accepting);
-      EXPECT_TRUE(Reaches(seals.send, theirs));
-      SealedStream ours(e.cipher, connects ? accepting : connecting);
-      EXPECT_TRUE(Reaches(ours, seals.receive));
-    }
+  using Key = decltype(SealKey::key);
+  using Start = decltype(SealKey::start);
+  const SealKey connecting{ArrayOf<Key>("d7f0f2e33100aba9b35964e4edc51927"),
+                           ArrayOf<Start>("07fed2977895f36a81ba9cce")};
+  const SealKey accepting{ArrayOf<Key>("90a0d57f95407d942418786bddaffa0f"),
+                          ArrayOf<Start>("3f681d6fbdb93133c65d53aa")};
+  for (const Side side : {Side::kConnecting, Side::kAccepting}) {
+    LinkSeals seals = DeriveSeals(KeyOf(1), ExampleSecret(), Example(), side);
+    const bool connects = side == Side::kConnecting;
+    SealedStream theirs(connects ? connecting : accepting);
+    EXPECT_TRUE(Reaches(seals.send, theirs));
+    SealedStream ours(connects ? accepting : connecting);
+    EXPECT_TRUE(Reaches(ours, seals.receive));
   }
 }
 
 TEST(LinkKeys, AreBoundToAllThatWasSaid) {
-  LinkSeals seals = DeriveSeals(KeyOf(1), Example(), Cipher::kAes128Gcm, Side::kConnecting);
+  LinkSeals seals = DeriveSeals(KeyOf(1), ExampleSecret(), Example(), Side::kConnecting);
   const std::function<void(Handshaken&)> kChanges[] = {
       [](Handshaken& said) { said.hello_version = 8; },
-      [](Handshaken& said) { said.connecting_nonce[0] ^= 1; },
+      [](Handshaken& said) { said.connecting_key[0] ^= 1; },
       [](Handshaken& said) { said.offer.version = 8; },
-      [](Handshaken& said) { said.offer.nonce[31] ^= 1; },
+      [](Handshaken& said) { said.offer.public_key[31] ^= 1; },
       [](Handshaken& said) { said.offer.acceptor = 7; },
       [](Handshaken& said) { said.offer.purpose = 1; },
-      [](Handshaken& said) { said.offer.ciphers = "\x02\x01"; },
       [](Handshaken& said) { said.address = "tcp:127.0.0.1:60001"; },
   };
   for (const auto& change : kChanges) {
     Handshaken other = Example();
     change(other);
-    LinkSeals theirs = DeriveSeals(KeyOf(1), other, Cipher::kAes128Gcm, Side::kAccepting);
+    LinkSeals theirs = DeriveSeals(KeyOf(1), ExampleSecret(), other, Side::kAccepting);
     EXPECT_FALSE(Reaches(seals.send, theirs.receive));
     EXPECT_NE(ProveOffer(KeyOf(1), other), ProveOffer(KeyOf(1), Example()));
-    seals = DeriveSeals(KeyOf(1), Example(), Cipher::kAes128Gcm, Side::kConnecting);
+    seals = DeriveSeals(KeyOf(1), ExampleSecret(), Example(), Side::kConnecting);
   }
-  LinkSeals others = DeriveSeals(KeyOf(2), Example(), Cipher::kAes128Gcm, Side::kAccepting);
+  LinkSeals others = DeriveSeals(KeyOf(2), ExampleSecret(), Example(), Side::kAccepting);
   EXPECT_FALSE(Reaches(seals.send, others.receive));
+  seals = DeriveSeals(KeyOf(1), ExampleSecret(), Example(), Side::kConnecting);
+  SharedSecret secret = ExampleSecret();
+  secret.bytes[31] ^= 1;
+  LinkSeals of_another = DeriveSeals(KeyOf(1), secret, Example(), Side::kAccepting);
+  EXPECT_FALSE(Reaches(seals.send, of_another.receive));
 }
 
 TEST(HttpToken, IsAnHmacOfTheKeyThatDoesNotShowIt) {

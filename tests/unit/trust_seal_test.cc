@@ -1,6 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "daemon/link/trust/seal.h"
 
@@ -9,7 +12,7 @@ namespace {
 
 constexpr SealKey kKey{{1, 2, 3}, {4, 5, 6}};
 
-SealedStream Stream(uint64_t number = 0) { return {Cipher::kAes128Gcm, kKey, number}; }
+SealedStream Stream(uint64_t number = 0) { return SealedStream(kKey, number); }
 
 std::string Sealed(SealedStream& stream, uint8_t type, const std::string& payload) {
   std::string out(payload.size() + kSealOverhead, '\0');
@@ -76,15 +79,31 @@ TEST(SealedStream, OpensNothingThatWasChangedOrCut) {
   EXPECT_TRUE(Opens(to, sealed));
 }
 
-TEST(SealedStream, CiphersAndKeysDiffer) {
+TEST(SealedStream, KeysDiffer) {
   SealedStream from = Stream();
   const std::string sealed = Sealed(from, 1, "payload");
-  SealedStream chacha(Cipher::kChaCha20Poly1305, kKey);
-  EXPECT_FALSE(Opens(chacha, sealed));
-  SealedStream other_key(Cipher::kAes128Gcm, {{9, 2, 3}, kKey.start});
+  SealedStream other_key({{9, 2, 3}, kKey.start});
   EXPECT_FALSE(Opens(other_key, sealed));
-  SealedStream other_start(Cipher::kAes128Gcm, {kKey.key, {9, 5, 6}});
+  SealedStream other_start({kKey.key, {9, 5, 6}});
   EXPECT_FALSE(Opens(other_start, sealed));
+}
+
+// Numbers are 8 bytes long and the last ones of a nonce.
+TEST(SealedStream, EachNumberHasANonceOfItsOwn) {
+  std::set<std::string> all;
+  for (int bit = 0; bit < 64; ++bit) {
+    SealedStream from = Stream(uint64_t{1} << bit);
+    all.insert(Sealed(from, 1, "payload"));
+  }
+  EXPECT_EQ(all.size(), 64u);
+}
+
+std::string FromHex(std::string_view hex) {
+  std::string bytes;
+  for (size_t i = 0; i < hex.size(); i += 2) {
+    bytes += static_cast<char>(std::stoi(std::string(hex.substr(i, 2)), nullptr, 16));
+  }
+  return bytes;
 }
 
 TEST(SealedStream, IsUsedUpOnce) {
@@ -99,14 +118,23 @@ TEST(SealedStream, IsUsedUpOnce) {
 
 TEST(SealedStream, IsUsedUpByBytesAsWell) {
   const std::string payload(100, 'x');
-  SealedStream from(Cipher::kAes128Gcm, kKey, 7, SealedStream::kMaxBytes - 150);
-  SealedStream to(Cipher::kAes128Gcm, kKey, 7, SealedStream::kMaxBytes - 150);
+  SealedStream from(kKey, 7, SealedStream::kMaxBytes - 150);
+  SealedStream to(kKey, 7, SealedStream::kMaxBytes - 150);
   EXPECT_TRUE(Opens(to, Sealed(from, 1, payload)));
   EXPECT_FALSE(from.used_up());
   EXPECT_TRUE(Opens(to, Sealed(from, 1, payload)));
   EXPECT_TRUE(from.used_up());
   EXPECT_TRUE(to.used_up());
   EXPECT_FALSE(Opens(to, Sealed(from, 1, payload)));
+}
+
+// As another implementation gives it: AESGCM of Python's cryptography.
+TEST(SealedStream, IsAesGcm) {
+  SealKey key;
+  for (size_t i = 0; i < key.key.size(); ++i) key.key[i] = static_cast<uint8_t>(i);
+  for (size_t i = 0; i < key.start.size(); ++i) key.start[i] = static_cast<uint8_t>(0x40 + i);
+  SealedStream from(key, 0x0102030405060708);
+  EXPECT_EQ(Sealed(from, 21, "frame"), FromHex("287bc87a0934bbfa3b56ce622150f16256d771c69a5b"));
 }
 
 }  // namespace

@@ -58,7 +58,11 @@ void Acceptor::OnMessage(Link* link, uint8_t type, std::string_view payload) {
   const auto at = pending_.find(link);
   if (at == pending_.end()) return;
   Result<HandshakeStep> step = at->second.handshake.OnMessage(type, payload);
-  if (!step.ok()) return Refuse(link, step.status());
+  if (!step.ok()) {
+    const bool other_release = step.status().code() == Code::kUnsupported;
+    if (other_release && other_release_) other_release_(at->second.host, step.status());
+    return Refuse(link, step.status());
+  }
   if (step->answer) Send(*link, step->answer->type, step->answer->payload);
   if (!at->second.handshake.proven()) return;
   Pending pending = Extract(at);

@@ -28,6 +28,8 @@ namespace sonde::tree {
 class Acceptor {
  public:
   using Proven = std::function<void(const Registration& who, std::unique_ptr<Link> link)>;
+  // Who says of himself, unproven, that he is of a release that this one does not work with.
+  using OtherRelease = std::function<void(const std::string& host, const Status& why)>;
 
   // All nodes of a step may come at once, and from one address where one machine has them all.
   static constexpr size_t kMaxPending = 1024;
@@ -40,6 +42,7 @@ class Acceptor {
 
   // Where the port is known only once it takes connections.
   void SetAddress(std::string address) { channel_.address = std::move(address); }
+  void SetOtherRelease(OtherRelease told) { other_release_ = std::move(told); }
   void Take(std::unique_ptr<Link> link);
   size_t pending() const { return pending_.size(); }
 
@@ -72,6 +75,7 @@ class Acceptor {
   StepKey key_;
   Channel channel_;
   Proven proven_;
+  OtherRelease other_release_;
   size_t max_pending_;
   std::unordered_map<Link*, Pending> pending_;
   std::unordered_map<std::string, Network> networks_;  // none is empty

@@ -21,24 +21,21 @@ std::string Hmac(const StepKey& key, std::string_view text) {
 
 }  // namespace
 
-std::string MakeNonce() {
-  std::string nonce(kNonceSize, '\0');
+RandomBytes Random() {
+  RandomBytes bytes;
   size_t have = 0;
-  while (have < nonce.size()) {
-    const ssize_t n = getrandom(nonce.data() + have, nonce.size() - have, 0);
+  while (have < bytes.size()) {
+    const ssize_t n = getrandom(bytes.data() + have, bytes.size() - have, 0);
     if (n > 0) have += static_cast<size_t>(n);
   }
-  return nonce;
+  return bytes;
 }
 
-std::string Prove(const StepKey& key, std::string_view role, std::string_view first,
-                  std::string_view second, std::string_view body) {
-  std::string text(role);
-  text.push_back('\0');
-  text.append(first).append(second);
-  text.push_back('\0');
-  text.append(body);
-  return Hmac(key, text);
+std::string Prove(const StepKey& key, std::string_view role, std::string_view text) {
+  std::string all(role);
+  all.push_back('\0');
+  all.append(text);
+  return Hmac(key, all);
 }
 
 bool SameBytes(std::string_view a, std::string_view b) {

@@ -1,11 +1,11 @@
-// Proofs of the step key: HMAC-SHA256 over nonces and what else is to be believed, with a role in
-// the text that keeps a proof from being played back as one of another kind. The key itself never
-// travels.
+// Proofs of the step key: HMAC-SHA256 over what is to be believed, with a role in the text that
+// keeps a proof from being played back as one of another kind. The key itself never travels.
 //
 // Thread safety: functions without state.
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -13,13 +13,12 @@
 
 namespace sonde::tree {
 
-inline constexpr size_t kNonceSize = 32;
-
-// kNonceSize random bytes.
-std::string MakeNonce();
-// HMAC-SHA256(key, role | 0 | first | second | 0 | body).
-std::string Prove(const StepKey& key, std::string_view role, std::string_view first,
-                  std::string_view second, std::string_view body);
+// What a key is made of, a step's or one side's of a connection.
+using RandomBytes = std::array<uint8_t, 32>;
+static_assert(sizeof(RandomBytes) == sizeof(StepKey));
+RandomBytes Random();
+// HMAC-SHA256(key, role | 0 | text).
+std::string Prove(const StepKey& key, std::string_view role, std::string_view text);
 // In constant time.
 bool SameBytes(std::string_view a, std::string_view b);
 // The bearer token of HTTP: hexadecimal HMAC-SHA256(key, "http token"), first 32 digits.

@@ -17,6 +17,8 @@ Status Unexpected(uint8_t type) {
 
 Status UnknownKey() { return {Code::kPermission, "the peer does not know the step's key"}; }
 
+Status NoPublicKey() { return {Code::kCorrupt, "what the peer gives as public key is none"}; }
+
 Status UnknownVersion(uint32_t theirs) {
   return {Code::kUnsupported,
           fmt::format("the peer speaks protocol {}, we speak {}; install releases of Sonde on all "
@@ -47,23 +49,21 @@ HandshakeStep AnswerWith(Type type, std::string payload) {
 
 ConnectingHandshake::ConnectingHandshake(const StepKey& key, Channel channel,
                                          const Registration& registration)
-    : key_(key),
-      channel_(std::move(channel)),
-      registration_(Encode(registration)),
-      nonce_(MakeNonce()) {}
+    : key_(key), channel_(std::move(channel)), registration_(Encode(registration)) {}
 
 std::string ConnectingHandshake::Hello() const {
-  return Encode(tree::Hello{ProtocolVersion(), nonce_});
+  return Encode(tree::Hello{ProtocolVersion(), exchange_.public_key()});
 }
 
 Result<HandshakeStep> ConnectingHandshake::OnMessage(uint8_t type, std::string_view payload) const {
   if (static_cast<Type>(type) != Type::kOffer) return Unexpected(type);
-  Handshaken said{ProtocolVersion(), nonce_, {}, channel_.address};
+  Handshaken said{ProtocolVersion(), exchange_.public_key(), {}, channel_.address};
   SONDE_RETURN_IF_ERROR(Decode(payload, said.offer));
   SONDE_RETURN_IF_ERROR(CheckOffer(said));
-  const Cipher cipher = ChooseCipher(said.offer.ciphers);
-  LinkSeals seals = DeriveSeals(key_, said, cipher, Side::kConnecting);
-  Entry entry{static_cast<uint32_t>(cipher), std::string(registration_.size() + kSealOverhead, 0)};
+  const std::optional<SharedSecret> shared = exchange_.Agree(said.offer.public_key);
+  if (!shared) return NoPublicKey();
+  LinkSeals seals = DeriveSeals(key_, *shared, said, Side::kConnecting);
+  Entry entry{std::string(registration_.size() + kSealOverhead, 0)};
   seals.send.Seal(static_cast<uint8_t>(Type::kEntry), registration_, entry.sealed.data());
   seals.send.Next();
   HandshakeStep step = AnswerWith(Type::kEntry, Encode(entry));
@@ -76,7 +76,7 @@ Status ConnectingHandshake::CheckOffer(const Handshaken& said) const {
   if (offer.version < kLeastVersion || offer.version > said.hello_version) {
     return UnknownVersion(offer.version);
   }
-  if (offer.nonce.size() != kNonceSize || !SameBytes(offer.proof, ProveOffer(key_, said))) {
+  if (!SameBytes(offer.proof, ProveOffer(key_, said))) {
     // The address is not said, so another one shows as another key.
     return channel_.address.empty()
                ? UnknownKey()
@@ -110,16 +110,15 @@ Result<HandshakeStep> AcceptingHandshake::OnHello(std::string_view payload) {
   Hello hello;
   SONDE_RETURN_IF_ERROR(Decode(payload, hello));
   if (hello.version < kLeastVersion) return UnknownVersion(hello.version);
-  if (hello.nonce.size() != kNonceSize) return Status(Code::kCorrupt, "a nonce of another size");
+  if (hello.public_key.size() != kPublicKeySize) return NoPublicKey();
   said_.hello_version = hello.version;
-  said_.connecting_nonce = hello.nonce;
+  said_.connecting_key = hello.public_key;
   said_.address = channel_.address;
   Offer& offer = said_.offer;
-  offer.nonce = MakeNonce();
+  offer.public_key = exchange_.public_key();
   offer.version = std::min(hello.version, ProtocolVersion());
   offer.acceptor = channel_.acceptor;
   offer.purpose = static_cast<uint32_t>(channel_.purpose);
-  offer.ciphers = PreferredCipherList();
   offer.proof = ProveOffer(key_, said_);
   state_ = State::kEntry;
   return AnswerWith(Type::kOffer, Encode(offer));
@@ -128,11 +127,10 @@ Result<HandshakeStep> AcceptingHandshake::OnHello(std::string_view payload) {
 Result<HandshakeStep> AcceptingHandshake::OnEntry(std::string_view payload) {
   Entry entry;
   SONDE_RETURN_IF_ERROR(Decode(payload, entry));
-  if (!KnowsCipher(entry.cipher)) {
-    return Status(Code::kUnsupported, fmt::format("the peer seals with cipher {}", entry.cipher));
-  }
+  const std::optional<SharedSecret> shared = exchange_.Agree(said_.connecting_key);
+  if (!shared) return NoPublicKey();
   HandshakeStep step;
-  step.seals = DeriveSeals(key_, said_, static_cast<Cipher>(entry.cipher), Side::kAccepting);
+  step.seals = DeriveSeals(key_, *shared, said_, Side::kAccepting);
   std::string room(entry.sealed.size(), '\0');
   const auto opened = step.seals->receive.Open(entry.sealed, room.data());
   if (!opened || static_cast<Type>(opened->type) != Type::kEntry) return UnknownKey();

@@ -1,13 +1,14 @@
 // The proof of the key when a connection opens, as two state machines that know no sockets.
 //
 //   connecting side                          accepting side
-//   kHello {version, nonce_c}        ->
-//                                    <-      kOffer {version, nonce_a, who it is, ciphers, proof}
-//   kEntry {cipher, sealed(registration)}  ->
+//   kHello {version, public key}     ->
+//                                    <-      kOffer {version, public key, who it is, proof}
+//   kEntry {sealed(registration)}    ->
 //
-// From kEntry on all is sealed (seal.h), by keys that come of the step's key and of all that was
-// said before (link_keys.h). The connecting side checks the offer before it says who it is; to be
-// able to seal anything is its own proof.
+// From kEntry on all is sealed (seal.h), by keys that come of the step's key, of the secret that
+// the two public keys make (key_exchange.h) and of all that was said before (link_keys.h). So who
+// hears all of it and learns the step's key reads nothing. The connecting side checks the offer
+// before it says who it is; to be able to seal anything is its own proof.
 //
 // kHello says the highest version that the connecting side speaks, kOffer the lower one of that and
 // the accepting side's highest. The proof in kOffer is over both: so nobody on the way can make the
@@ -22,6 +23,7 @@
 
 #include "core/status.h"
 #include "daemon/launch_message.h"
+#include "daemon/link/trust/key_exchange.h"
 #include "daemon/link/trust/link_keys.h"
 #include "daemon/link/trust/seal.h"
 #include "daemon/message/message.h"
@@ -56,7 +58,7 @@ class ConnectingHandshake {
   StepKey key_;
   Channel channel_;
   std::string registration_;
-  std::string nonce_;
+  KeyExchange exchange_;
 };
 
 class AcceptingHandshake {
@@ -75,6 +77,7 @@ class AcceptingHandshake {
 
   StepKey key_;
   Channel channel_;
+  KeyExchange exchange_;
   State state_ = State::kHello;
   Handshaken said_;
   Registration registration_;

@@ -19,12 +19,11 @@ std::string Transcript(const Handshaken& said) {
   ByteWriter w(text);
   w.Varint(said.hello_version);
   w.Varint(said.offer.version);
-  w.Text(said.connecting_nonce);
-  w.Text(said.offer.nonce);
+  w.Text(said.connecting_key);
+  w.Text(said.offer.public_key);
   w.Varint(said.offer.acceptor);
   w.Varint(said.offer.purpose);
   w.Text(said.address);
-  w.Text(said.offer.ciphers);
   return text;
 }
 
@@ -41,22 +40,24 @@ const auto kDigest = reinterpret_cast<nettle_hash_digest_func*>(hmac_sha256_dige
 }  // namespace
 
 std::string ProveOffer(const StepKey& key, const Handshaken& said) {
-  return Prove(key, "offer", said.connecting_nonce, said.offer.nonce, Transcript(said));
+  return Prove(key, "offer", Transcript(said));
 }
 
-LinkSeals DeriveSeals(const StepKey& key, const Handshaken& said, Cipher cipher, Side side) {
+LinkSeals DeriveSeals(const StepKey& key, const SharedSecret& shared, const Handshaken& said,
+                      Side side) {
+  std::array<uint8_t, sizeof key + sizeof shared.bytes> both;
+  std::copy(shared.bytes.begin(), shared.bytes.end(),
+            std::copy(key.begin(), key.end(), both.begin()));
   hmac_sha256_ctx state;
   std::array<char, SHA256_DIGEST_SIZE> secret;
-  SetKey(state, said.connecting_nonce + said.offer.nonce);
-  hkdf_extract(&state, kUpdate, kDigest, secret.size(), key.size(), key.data(),
+  SetKey(state, said.connecting_key + said.offer.public_key);
+  hkdf_extract(&state, kUpdate, kDigest, secret.size(), both.size(), both.data(),
                reinterpret_cast<uint8_t*>(secret.data()));
 
   std::string info = "sonde link";
-  ByteWriter w(info);
-  w.Varint(static_cast<uint64_t>(cipher));
-  w.Text(Transcript(said));
+  ByteWriter(info).Text(Transcript(said));
   SealKey keys[2];  // of what the connecting side sends, and of what the accepting side does
-  std::array<uint8_t, 2 * (sizeof(AeadKey) + sizeof(AeadNonce))> derived;
+  std::array<uint8_t, 2 * (sizeof SealKey::key + sizeof SealKey::start)> derived;
   SetKey(state, {secret.data(), secret.size()});
   hkdf_expand(&state, kUpdate, kDigest, secret.size(), info.size(), Bytes(info), derived.size(),
               derived.data());
@@ -68,9 +69,9 @@ LinkSeals DeriveSeals(const StepKey& key, const Handshaken& said, Cipher cipher,
   }
 
   const bool connecting = side == Side::kConnecting;
-  LinkSeals seals{SealedStream(cipher, keys[connecting ? 0 : 1]),
-                  SealedStream(cipher, keys[connecting ? 1 : 0])};
+  LinkSeals seals{SealedStream(keys[connecting ? 0 : 1]), SealedStream(keys[connecting ? 1 : 0])};
   explicit_bzero(&state, sizeof state);
+  explicit_bzero(both.data(), both.size());
   explicit_bzero(secret.data(), secret.size());
   explicit_bzero(derived.data(), derived.size());
   explicit_bzero(keys, sizeof keys);

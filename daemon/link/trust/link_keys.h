@@ -1,8 +1,9 @@
 // The keys of one connection, and what they are bound to.
 //
-// Both sides derive them from the step's key, with HKDF-SHA256 (RFC 5869), and from all that they
-// have said and believe about the connection. Whoever changes a byte of that, or leads a connection
-// to another daemon or another of its ports, leaves the two sides with different keys.
+// Both sides derive them from the step's key and the secret that they have made for this connection
+// (key_exchange.h), with HKDF-SHA256 (RFC 5869), and from all that they have said and believe about
+// the connection. Whoever changes a byte of that, or leads a connection to another daemon or
+// another of its ports, leaves the two sides with different keys.
 //
 // Thread safety: functions without state.
 #pragma once
@@ -12,6 +13,7 @@
 #include <string_view>
 
 #include "daemon/launch_message.h"
+#include "daemon/link/trust/key_exchange.h"
 #include "daemon/link/trust/seal.h"
 #include "daemon/message/message.h"
 
@@ -33,7 +35,7 @@ struct Channel {
 // What is said before there are keys, and the channel.
 struct Handshaken {
   uint32_t hello_version = 0;  // the highest that the connecting side speaks
-  std::string connecting_nonce;
+  std::string connecting_key;  // its public one
   Offer offer;
   std::string address;
 };
@@ -42,6 +44,7 @@ struct Handshaken {
 std::string ProveOffer(const StepKey& key, const Handshaken& said);
 
 enum class Side : uint8_t { kConnecting, kAccepting };
-LinkSeals DeriveSeals(const StepKey& key, const Handshaken& said, Cipher cipher, Side side);
+LinkSeals DeriveSeals(const StepKey& key, const SharedSecret& shared, const Handshaken& said,
+                      Side side);
 
 }  // namespace sonde::tree

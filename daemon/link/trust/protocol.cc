@@ -6,7 +6,7 @@
 
 namespace sonde::tree {
 
-uint32_t ProtocolVersion() { return 1; }
+uint32_t ProtocolVersion() { return 2; }
 
 std::unique_ptr<Link> SealWith(LinkSeals seals, std::unique_ptr<Link> link) {
   return std::make_unique<SealedLink>(std::move(link), std::move(seals));

@@ -17,8 +17,9 @@ namespace sonde::tree {
 
 // The highest version that this release speaks. Two daemons speak the lower one of their highest.
 uint32_t ProtocolVersion();
-// And the lowest: that of the release before, as soon as there is one.
-inline constexpr uint32_t kLeastVersion = 1;
+// And the lowest: that of the release before, as soon as there is one. Version 1 made a link's keys
+// of the step's key alone.
+inline constexpr uint32_t kLeastVersion = 2;
 
 // The link to go on with.
 std::unique_ptr<Link> SealWith(LinkSeals seals, std::unique_ptr<Link> link);

@@ -2,28 +2,30 @@
 //
 //   sealed message: type, 1 byte, and payload, encrypted | tag, 16 bytes
 //
-// The nonce is the message's number, which both sides count and nobody sends: a message that is
-// changed, left out, repeated, taken from the other direction or put elsewhere is not opened.
+// By AES-128-GCM (NIST SP 800-38D). The nonce is the message's number, which both sides count and
+// nobody sends: a message that is changed, left out, repeated, taken from the other direction or
+// put elsewhere is not opened.
 //
 // Thread safety: none; one thread at a time.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
 #include <string_view>
 
-#include "daemon/link/trust/aead.h"
-
 namespace sonde::tree {
 
+inline constexpr size_t kTagSize = 16;
 // What a message is longer when it is sealed.
 inline constexpr size_t kSealOverhead = 1 + kTagSize;
 
 struct SealKey {
-  AeadKey key{};
-  AeadNonce start{};  // the nonce of message 0; that of others is this XOR their number
+  std::array<uint8_t, 16> key{};
+  std::array<uint8_t, 12>
+      start{};  // the nonce of message 0; that of others is this XOR their number
 };
 
 class SealedStream {
@@ -36,7 +38,10 @@ class SealedStream {
   static constexpr uint64_t kMaxBytes = uint64_t{1} << 38;
 
   // `number`: of the first message. `bytes`: that were sealed before it.
-  SealedStream(Cipher cipher, const SealKey& key, uint64_t number = 0, uint64_t bytes = 0);
+  explicit SealedStream(const SealKey& key, uint64_t number = 0, uint64_t bytes = 0);
+  SealedStream(SealedStream&&) = default;
+  SealedStream& operator=(SealedStream&&) = default;
+  ~SealedStream();
 
   bool used_up() const { return number_ >= kMaxMessages || bytes_ >= kMaxBytes; }
   // Writes payload.size() + kSealOverhead bytes to `out`. The message has a number once it is on
@@ -56,10 +61,14 @@ class SealedStream {
   std::optional<Message> Open(std::string_view sealed, char* room);
 
  private:
-  AeadNonce Nonce() const;
+  struct Gcm;  // of one key; is wiped from memory when it ends
+  struct Wipe {
+    void operator()(Gcm* gcm) const;
+  };
+  void SetNonce();
 
-  std::unique_ptr<Aead> aead_;
-  AeadNonce start_;
+  std::unique_ptr<Gcm, Wipe> gcm_;
+  std::array<uint8_t, 12> start_;
   uint64_t number_;
   uint64_t bytes_;
   size_t size_ = 0;  // of the message that was sealed or opened last

@@ -43,7 +43,7 @@ GatewayPlan PlanGateways(const LaunchMessage& launch, uint32_t direct) {
 std::vector<uint16_t> GatewayPorts(const StepKey& key, uint32_t node, PortRange range) {
   if (range.first == 0) range = kGatewayPorts;
   const uint32_t count = range.second - range.first + 1u;
-  const std::string random = tree::Prove(key, "gateway port", VarintBytes(node), "", "");
+  const std::string random = tree::Prove(key, "gateway port", VarintBytes(node));
   std::vector<uint16_t> ports;
   for (int i = 0; i < kGatewayPortTries; ++i) {
     uint32_t word = 0;
