@@ -189,12 +189,12 @@ def test_slow_node(cluster, work):
     slow = SlowNode(cluster, "n2", work)
     try:
         waiting = Ran(cluster, start(cluster, work, "even", *MPI, "-wn1,n2", seconds=4))
-        assert waiting.mistakes()[:1] == ["slow_node"], waiting
+        assert waiting.mistakes()[:1] == ["slow_node"], str(waiting)
         hint = waiting.hints["slow_node"]
         assert "task 1 on n2" in hint["says"], hint
         option = re.match(r"For the next job #SBATCH (--exclude=\w+),", hint["change"]).group(1)
         without = Ran(cluster, start(cluster, work, "even", *MPI, option, seconds=4))
-        assert "slow_node" not in without.hints, without
+        assert "slow_node" not in without.hints, str(without)
         assert without.facts["mpi_share"] < waiting.facts["mpi_share"], (waiting, without)
         assert without.facts.get("awaited_held", 0) < waiting.facts["awaited_held"] / 2, (waiting, without)
     finally:
