@@ -18,7 +18,7 @@ pkg_check_modules(LIBFABRIC REQUIRED IMPORTED_TARGET libfabric)
 pkg_check_modules(ZSTD REQUIRED IMPORTED_TARGET libzstd)
 pkg_check_modules(ZLIB REQUIRED IMPORTED_TARGET zlib)
 pkg_check_modules(NETTLE REQUIRED IMPORTED_TARGET nettle)
-# Its half of public keys, of which little is used: better no shared libraries, which sonded would load.
+# Its functions for public keys, and what they need. Better no shared libraries: sonded would load both.
 find_library(HOGWEED_LIBRARY NAMES libhogweed.a hogweed REQUIRED)
 find_library(GMP_LIBRARY NAMES libgmp.a gmp REQUIRED)
 add_library(sonde_hogweed INTERFACE)

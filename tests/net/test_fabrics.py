@@ -86,7 +86,7 @@ def test_a_step_over_a_bad_network(make_step, provider, network_is):
     job = step.check_profile(rows)
     assert len(job["nodes"]) == 6
     step.check_stored_total()
-    step.check_no_gap(step.stored_rows())
+    step.check_no_gap(step.stored_rows(), late=step.late_since(fault))
 
 
 def test_an_acting_head_has_none_of_its_daemons_descriptors(make_step, provider):
