@@ -1,6 +1,7 @@
 #include "serve/archive_source.h"
 
 #include "core/log.h"
+#include "serve/head_client.h"
 
 namespace sonde::serve {
 namespace {
@@ -67,6 +68,8 @@ Result<ProfileEntry> ArchiveSource::Running(const JobStep& id) const {
   if (!entries.ok()) return entries.status();
   for (ProfileEntry& entry : *entries) {
     if (RunningHeads::Has(entry)) return std::move(entry);
+    if (!entry.running || entry.endpoint.port == 0) continue;
+    return WhereToAsk(entry.endpoint).status().Within("step " + id.ToString());
   }
   return Status(Code::kNotFound,
                 "step " + id.ToString() + " does not run, or its head serves nothing");

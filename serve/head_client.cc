@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/beast/http.hpp>
 #include <utility>
 
@@ -64,10 +65,9 @@ std::string Asking(const Endpoint& endpoint) {
 }
 
 Result<std::string> Exchange(const Endpoint& endpoint, HttpRequest ask, Nanos timeout) {
-  HttpQuestion question = QuestionFor(endpoint, std::move(ask), timeout);
-  const Result<HttpResponse> response =
-      HttpExchange(question.host, question.port, std::move(question.request), question.what,
-                   question.timeout, question.max_body);
+  Result<HttpQuestion> question = QuestionFor(endpoint, std::move(ask), timeout);
+  if (!question.ok()) return question.status();
+  const Result<HttpResponse> response = HttpExchange(*std::move(question));
   if (!response.ok()) return response.status();
   return BodyOf(*response, Asking(endpoint));
 }
@@ -79,13 +79,39 @@ Result<std::string> BodyOf(const HttpResponse& response, std::string_view what) 
   return response.body();
 }
 
-HttpQuestion QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout) {
-  // A head serves on its host's loopback unless it is configured otherwise.
-  const std::string host = endpoint.host == HostName() ? "127.0.0.1" : endpoint.host;
-  request.set(http::field::authorization, "Bearer " + endpoint.token);
-  return {
-      host,         std::to_string(endpoint.port), std::move(request), Asking(endpoint), timeout,
-      kMaxJsonBytes};
+Result<std::string> WhereToAsk(const Endpoint& endpoint) {
+  namespace ip = boost::asio::ip;
+  const bool here = endpoint.host == HostName();
+  boost::system::error_code error;
+  ip::address bound = ip::make_address(endpoint.address, error);
+  if (error) {
+    return Status(Code::kCorrupt, fmt::format("{}: '{}' is no numeric IP address", Asking(endpoint),
+                                              endpoint.address));
+  }
+  if (bound.is_v6() && bound.to_v6().is_v4_mapped())
+    bound = make_address_v4(ip::v4_mapped, bound.to_v6());
+  if (bound.is_unspecified()) {
+    if (!here) return endpoint.host;
+    return std::string(bound.is_v4() ? "127.0.0.1" : "::1");
+  }
+  if (here || !bound.is_loopback()) return bound.to_string();
+  return Status(
+      Code::kUnsupported,
+      fmt::format("its page and its numbers are served to programs on {0} only: ask there "
+                  "(ssh {0}), or the site's server",
+                  endpoint.host));
+}
+
+Result<HttpQuestion> QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout) {
+  const Result<std::string> host = WhereToAsk(endpoint);
+  if (!host.ok()) return host.status();
+  return HttpQuestion{.host = *host,
+                      .port = std::to_string(endpoint.port),
+                      .request = std::move(request),
+                      .what = Asking(endpoint),
+                      .timeout = timeout,
+                      .max_body = kMaxJsonBytes,
+                      .token = endpoint.token};
 }
 
 Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target, Nanos timeout) {

@@ -12,8 +12,13 @@
 
 namespace sonde::serve {
 
-// GET of `target` with the endpoint's token; the body of a 200 answer. kTimeout, kUnavailable if
-// nobody answers, or not to the end, kPermission for 401, kNotFound for 404.
+// Where a head can be asked from this host: a name or an address. kUnsupported if it listens on the
+// loopback of another host: whoever listens at that host's address is somebody else.
+Result<std::string> WhereToAsk(const Endpoint& endpoint);
+
+// GET of `target`, to who knows the endpoint's token (HttpQuestion::token); the body of a 200
+// answer. kUnsupported as above, kTimeout, kUnavailable if nobody answers, or not to the end,
+// kPermission if who answers is not the head, kNotFound for 404.
 Result<std::string> AskHead(const Endpoint& endpoint, const std::string& target, Nanos timeout);
 
 // POST of a JSON body, in the same way. A 400 is kInvalid with what the head says. After kTimeout
@@ -24,8 +29,8 @@ Result<std::string> TellHead(const Endpoint& endpoint, const std::string& target
 // What a head's answer means: the body of a 200, else codes as above. `what` begins the message.
 Result<std::string> BodyOf(const HttpResponse& response, std::string_view what);
 
-// Any request with the endpoint's token, for any answer.
-HttpQuestion QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout);
+// Any request to a head, for any answer.
+Result<HttpQuestion> QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout);
 
 // Writes every character but letters, digits, '-', '.', '_' and '~' as %XX.
 std::string PercentEncode(std::string_view text);

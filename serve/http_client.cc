@@ -29,6 +29,7 @@
 
 #include "core/log.h"
 #include "core/signals_blocked.h"
+#include "web/http/proof.h"
 
 namespace sonde::serve {
 namespace {
@@ -90,13 +91,26 @@ class TurnsInOrder final : public Turns, public std::enable_shared_from_this<Tur
   std::deque<Waiter*> waiting_;  // in the frames of those who wait
 };
 
-void AddHeaders(const std::string& host, const std::string& port, HttpRequest& ask) {
+void AddHeaders(const HttpQuestion& question, HttpRequest& ask) {
+  const std::string& host = question.host;
   ask.set(http::field::host, host.find(':') == std::string::npos
-                                 ? fmt::format("{}:{}", host, port)
-                                 : fmt::format("[{}]:{}", host, port));
+                                 ? fmt::format("{}:{}", host, question.port)
+                                 : fmt::format("[{}]:{}", host, question.port));
   ask.set(http::field::user_agent, "sonde/" SONDE_VERSION);
-  ask.set(http::field::connection, "close");
 }
+
+// With which an exchange fails, where it is no error of the connection.
+class Failure final : public std::runtime_error {
+ public:
+  Failure(Code code, const std::string& message) : std::runtime_error(message), code_(code) {}
+  Code code() const { return code_; }
+
+ private:
+  const Code code_;
+};
+
+std::string_view View(beast::string_view text) { return {text.data(), text.size()}; }
+beast::string_view Wire(std::string_view text) { return {text.data(), text.size()}; }
 
 using Addresses = asio::ip::tcp::resolver::results_type;
 
@@ -104,7 +118,10 @@ using Addresses = asio::ip::tcp::resolver::results_type;
 class Talk {
  public:
   Talk(const asio::any_io_executor& executor, const HttpQuestion& question)
-      : question_(question), stream_(executor) {}
+      : question_(question), request_(question.request), stream_(executor) {
+    AddHeaders(question_, request_);
+    request_.keep_alive(false);
+  }
 
   asio::awaitable<void> Connect(const Addresses& addresses) {
     stream_.expires_after(std::chrono::nanoseconds(question_.timeout));
@@ -112,7 +129,8 @@ class Talk {
   }
   // Up to the header of the answer, in what is left of that time.
   asio::awaitable<void> Begin() {
-    co_await http::async_write(stream_, question_.request, asio::use_awaitable);
+    if (!question_.token.empty()) co_await Prove();
+    co_await http::async_write(stream_, request_, asio::use_awaitable);
     parser_.body_limit(question_.max_body);
     co_await http::async_read_header(stream_, buffer_, parser_, asio::use_awaitable);
   }
@@ -123,7 +141,42 @@ class Talk {
   }
 
  private:
+  // Lets the peer prove that it knows the token, and puts our proof into the request.
+  asio::awaitable<void> Prove() {
+    const Result<std::string> nonce = web::NewNonce();
+    if (!nonce.ok()) throw Failure(nonce.status().code(), std::string(nonce.status().message()));
+    HttpRequest ask(http::verb::get, Wire(web::kProofPath), 11);
+    AddHeaders(question_, ask);
+    ask.set(http::field::authorization, web::AskerNonceText(*nonce));
+    co_await http::async_write(stream_, ask, asio::use_awaitable);
+    http::response_parser<http::string_body> parser;
+    parser.body_limit(kMaxProof);
+    co_await http::async_read(stream_, buffer_, parser, asio::use_awaitable);
+    const HttpResponse& told = parser.get();
+    // A head with too many connections says so to everybody.
+    if (told.result() == http::status::service_unavailable) {
+      throw Failure(Code::kUnavailable, "the head answers 503");
+    }
+    const asio::ip::tcp::endpoint peer = stream_.socket().remote_endpoint();
+    const std::string_view proof = View(told[Wire(web::kProofHeader)]);
+    const web::ProofParts parts{question_.token, *nonce,
+                                std::string(web::ProofMember(proof, "nonce").value_or("")),
+                                web::AddressText(peer.data(), peer.size())};
+    if (parts.head_nonce.empty() ||
+        !web::IsSameProof(web::ProofMember(proof, "proof").value_or(""), web::HeadProof(parts))) {
+      throw Failure(Code::kPermission,
+                    "who listens there does not prove to be the step's head, and was told nothing");
+    }
+    const std::string digest = web::DigestOf(request_.body());
+    const std::string own =
+        web::AskerProof(parts, {View(request_.method_string()), View(request_.target()), digest});
+    request_.set(http::field::authorization, web::AskerProofText(own, digest));
+  }
+
+  static constexpr uint64_t kMaxProof = 4096;  // the body of an answer that has none, or an error's
+
   const HttpQuestion& question_;
+  HttpRequest request_;
   beast::tcp_stream stream_;
   beast::flat_buffer buffer_;
   http::response_parser<http::string_body> parser_;
@@ -165,6 +218,8 @@ Status FromFailure(const std::exception_ptr& failure, std::string_view what, uin
     std::rethrow_exception(failure);
   } catch (const boost::system::system_error& e) {
     return FromError(e.code(), what, max_body);
+  } catch (const Failure& e) {
+    return {e.code(), fmt::format("{}: {}", what, e.what())};
   } catch (const std::exception& e) {
     return {Code::kUnavailable, fmt::format("{}: {}", what, e.what())};
   }
@@ -213,11 +268,8 @@ class Exchanging : public std::enable_shared_from_this<Exchanging> {
 
 }  // namespace
 
-Result<HttpResponse> HttpExchange(const std::string& host, const std::string& port, HttpRequest ask,
-                                  std::string_view what, Nanos timeout, uint64_t max_body) try {
-  AddHeaders(host, port, ask);
+Result<HttpResponse> HttpExchange(HttpQuestion question) try {
   asio::io_context context(1);
-  const HttpQuestion question{host, port, std::move(ask), std::string(what), timeout, max_body};
   HttpResponse response;
   std::exception_ptr failure;
   bool ended = false;
@@ -226,12 +278,12 @@ Result<HttpResponse> HttpExchange(const std::string& host, const std::string& po
     ended = true;
   });
   // Resolving a name has no timeout of its own.
-  context.run_for(std::chrono::nanoseconds(timeout));
-  if (!ended) return NoAnswer(what, timeout);
-  if (failure) return FromFailure(failure, what, max_body);
+  context.run_for(std::chrono::nanoseconds(question.timeout));
+  if (!ended) return NoAnswer(question.what, question.timeout);
+  if (failure) return FromFailure(failure, question.what, question.max_body);
   return response;
 } catch (const std::exception& e) {
-  return Status(Code::kUnavailable, fmt::format("{}: {}", what, e.what()));
+  return Status(Code::kUnavailable, fmt::format("{}: {}", question.what, e.what()));
 }
 
 struct HttpClient::Core {
@@ -336,7 +388,6 @@ HttpClient::~HttpClient() {
 }
 
 void HttpClient::Exchange(HttpQuestion question, Callback callback) const {
-  AddHeaders(question.host, question.port, question.request);
   auto open =
       std::make_shared<Exchanging>(*core_->context, std::move(question), std::move(callback));
   asio::post(*core_->context, [core = core_.get(), open = std::move(open)] {

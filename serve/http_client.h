@@ -19,12 +19,6 @@ namespace sonde::serve {
 using HttpRequest = boost::beast::http::request<boost::beast::http::string_body>;
 using HttpResponse = boost::beast::http::response<boost::beast::http::string_body>;
 
-// Sends `ask` to host:port and gives the response, whatever its status. `what` begins the message
-// of a failure, as in "ask the head at n1:4242". kTimeout, kUnavailable (no answer, or only a part
-// of one), kLimit (a body of more than `max_body` bytes) or kCorrupt (not HTTP).
-Result<HttpResponse> HttpExchange(const std::string& host, const std::string& port, HttpRequest ask,
-                                  std::string_view what, Nanos timeout, uint64_t max_body);
-
 class Turns;
 
 // A request, its destination and its limits.
@@ -32,13 +26,21 @@ struct HttpQuestion {
   std::string host;
   std::string port;
   HttpRequest request;
-  std::string what;  // begins the message of a failure
+  std::string what;  // begins the message of a failure, as in "ask the head at n1:4242"
   Nanos timeout = 0;
   uint64_t max_body = 0;
   std::shared_ptr<Turns> turns = nullptr;  // if set, the body is read when its turn comes
   // The peer waits for others before it answers: that it is late says nothing of other requests.
   bool waits_for_others = false;
+  // If set, the request is sent only to who proves that he knows it, with the proof that we do: the
+  // token itself is not sent (web/http/proof.h).
+  std::string token = {};
 };
+
+// Gives the response, whatever its status. kTimeout, kUnavailable (no answer, or only a part of
+// one), kLimit (a body of more than `max_body` bytes), kCorrupt (not HTTP) or kPermission: who
+// listens there does not know the token.
+Result<HttpResponse> HttpExchange(HttpQuestion question);
 
 struct HttpAnswer {
   HttpResponse response;

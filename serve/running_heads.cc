@@ -110,6 +110,10 @@ HttpRequest Posting(const std::string& target, std::string body) {
 
 }  // namespace
 
+bool RunningHeads::Has(const ProfileEntry& step) {
+  return step.running && step.endpoint.port != 0 && WhereToAsk(step.endpoint).ok();
+}
+
 Task<Result<HttpAnswer>> RunningHeads::Exchange(const ProfileEntry& step, HttpRequest request,
                                                 std::shared_ptr<Turns> turns,
                                                 bool waits_for_others) {
@@ -121,10 +125,16 @@ Task<Result<HttpAnswer>> RunningHeads::Exchange(const ProfileEntry& step, HttpRe
           fmt::format("the head of step {} did not answer just now", step.job.id.ToString()));
     }
   }
-  HttpQuestion question = QuestionFor(step.endpoint, std::move(request), timeout_);
-  question.turns = std::move(turns);
-  question.waits_for_others = waits_for_others;
-  Result<HttpAnswer> answer = co_await Ask(client_, &HttpClient::Exchange, question);
+  Result<HttpQuestion> question = QuestionFor(step.endpoint, std::move(request), timeout_);
+  if (!question.ok())
+    co_return Status(Code::kUnavailable, std::string(question.status().message()));
+  question->turns = std::move(turns);
+  question->waits_for_others = waits_for_others;
+  Result<HttpAnswer> answer = co_await Ask(client_, &HttpClient::Exchange, *question);
+  // Who listens there is somebody else: the head does not answer.
+  if (answer.status().code() == Code::kPermission) {
+    answer = Status(Code::kUnavailable, std::string(answer.status().message()));
+  }
   const std::lock_guard lock(mutex_);
   // A step whose head is gone is soon left out of live/.
   const Code code = answer.status().code();

@@ -32,8 +32,8 @@ class RunningHeads {
   explicit RunningHeads(Executor executor = nullptr, Nanos timeout = kTimeout)
       : executor_(std::move(executor)), timeout_(timeout) {}
 
-  // Whether a head can be asked about the step.
-  static bool Has(const ProfileEntry& step) { return step.running && step.endpoint.port != 0; }
+  // Whether a head can be asked about the step from here.
+  static bool Has(const ProfileEntry& step);
 
   // The profile so far; the last one is kept for some hundred ms, since pages ask for several
   // things at once.

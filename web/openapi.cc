@@ -108,7 +108,11 @@ void WriteComponents(JsonWriter& json) {
   json.Key("securitySchemes").BeginObject();
   json.Key("bearer").BeginObject().Field("type", "http").Field("scheme", "bearer").EndObject();
   json.Key("basic").BeginObject().Field("type", "http").Field("scheme", "basic");
-  json.Field("description", "any user name, the token as the password").EndObject().EndObject();
+  json.Field("description", "any user name, the token as the password").EndObject();
+  json.Key("proof").BeginObject().Field("type", "http").Field("scheme", "sonde");
+  json.Field("description",
+             "the token is proven, not sent: GET /api/v1/proof, and docs/endpoints.md, Access");
+  json.EndObject().EndObject();
   json.Key("responses").BeginObject();
   json.Key("NoToken").BeginObject().Field("description", "No token, or a wrong one");
   WriteContent("#Error", "", json);
@@ -153,7 +157,7 @@ std::string OpenApiJson() {
   json.Key("license").BeginObject().Field("name", "Apache-2.0").EndObject().EndObject();
   json.Key("servers").BeginArray().BeginObject().Field("url", "/").EndObject().EndArray();
   json.Key("security").BeginArray();
-  for (const char* scheme : {"bearer", "basic"}) {
+  for (const char* scheme : {"bearer", "basic", "proof"}) {
     json.BeginObject().Key(scheme).BeginArray().EndArray().EndObject();
   }
   json.EndArray();

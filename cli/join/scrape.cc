@@ -26,8 +26,8 @@ Result<serve::HttpResponse> Ask(const web::ScrapeTarget& target, const char* pat
                                 size_t max_bytes) {
   serve::HttpRequest ask(http::verb::get, path, 11);
   ask.set(http::field::accept, kAccept);
-  return serve::HttpExchange(target.host, target.port, std::move(ask), "scrape " + target.Url(),
-                             timeout, max_bytes);
+  return serve::HttpExchange(
+      {target.host, target.port, std::move(ask), "scrape " + target.Url(), timeout, max_bytes});
 }
 
 Result<std::string> Get(const web::ScrapeTarget& target, Nanos timeout, size_t max_bytes) {

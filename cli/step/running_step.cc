@@ -1,5 +1,6 @@
 #include "cli/step/running_step.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 #include <utility>
@@ -10,7 +11,8 @@ namespace sonde::cli {
 
 Result<std::string> AskRunning(const Archive& archive, const std::string& target, Nanos patience,
                                ProfileEntry& entry) {
-  constexpr Nanos kPause = 20 * kMillisecond;
+  constexpr Nanos kLongestPause = 320 * kMillisecond;
+  Nanos pause = 20 * kMillisecond;
   const Nanos deadline = Clock::System().Monotonic() + patience;
   Result<std::string> answer =
       Status(Code::kUnavailable, "it does not say where it can be reached");
@@ -26,8 +28,9 @@ Result<std::string> AskRunning(const Archive& archive, const std::string& target
     if (!now.ok()) return now.status();
     entry = *std::move(now);
     if (!entry.running) return Status(Code::kNotFound, "it has ended");
-    if (Clock::System().Monotonic() + kPause >= deadline) return answer;
-    std::this_thread::sleep_for(std::chrono::nanoseconds(kPause));
+    if (Clock::System().Monotonic() + pause >= deadline) return answer;
+    std::this_thread::sleep_for(std::chrono::nanoseconds(pause));
+    pause = std::min(2 * pause, kLongestPause);
   }
 }
 

@@ -53,9 +53,10 @@ void Asker::Send(Ask ask) {
     request.body() = ask.body;
     request.prepare_payload();
   }
-  serve::HttpQuestion question = serve::QuestionFor(entry_.endpoint, std::move(request), kTimeout);
-  const std::string what = question.what;
-  client_.Exchange(std::move(question),
+  auto question = serve::QuestionFor(entry_.endpoint, std::move(request), kTimeout);
+  if (!question.ok()) return inbox_->Put({std::move(ask), question.status()});
+  const std::string what = question->what;
+  client_.Exchange(*std::move(question),
                    [inbox = inbox_, ask = std::move(ask), what](Result<serve::HttpAnswer> answer) {
                      inbox->Put({ask, answer.ok() ? serve::BodyOf(answer->response, what)
                                                   : Result<std::string>(answer.status())});

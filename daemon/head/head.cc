@@ -1,6 +1,7 @@
 #include "daemon/head/head.h"
 
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
@@ -359,7 +360,8 @@ void Head::Serve() {
     return AddNote(fmt::format("no web server: {}", server.status().message()));
   }
   server_ = *std::move(server);
-  archive_->PutEndpoint(record_.Description().launch_host, server_->port(), options.token);
+  archive_->PutEndpoint({record_.Description().launch_host, options.address, server_->port(),
+                         options.token, ::getpid()});
 }
 
 void Head::PauseCounters(bool paused) {

@@ -23,7 +23,6 @@
 #include "profiles/disk/file_lock.h"
 #include "profiles/disk/leveldb_read.h"
 #include "profiles/disk/writable_db.h"
-#include "profiles/json/writer.h"
 #include "profiles/live/directory_fence.h"
 #include "profiles/live/live_steps.h"
 #include "profiles/model/parts.h"
@@ -449,17 +448,9 @@ Status LiveArchive::Sync() {
   return names;
 }
 
-Status LiveArchive::PutEndpoint(std::string_view host, uint16_t port, std::string_view token) {
-  std::string json;
-  JsonWriter(json)
-      .BeginObject()
-      .Field("host", host)
-      .Field("port", port)
-      .Field("token", token)
-      .Field("pid", ::getpid())
-      .EndObject();
-  rep_->endpoint = json;
-  return rep_->PutFile(&LivePaths::endpoint, json);
+Status LiveArchive::PutEndpoint(const Endpoint& endpoint) {
+  rep_->endpoint = ToJson(endpoint);
+  return rep_->PutFile(&LivePaths::endpoint, rep_->endpoint);
 }
 
 Status LiveArchive::PutState(std::string_view state) {

@@ -12,6 +12,7 @@
 
 #include "core/job.h"
 #include "core/status.h"
+#include "profiles/live/endpoint.h"
 #include "profiles/model/block_key.h"
 #include "profiles/model/parts.h"
 #include "profiles/model/profile.h"
@@ -68,9 +69,8 @@ class LiveArchive {
   Status PutMoments(const JobDescription& job, const StepMoments& moments);
   Status PutProfile(const Profile& profile);
   Status Sync();
-  // Writes the file `endpoint` (0600): where the running step is served. JSON {host, port, token,
-  // pid}. Removed by Finish.
-  Status PutEndpoint(std::string_view host, uint16_t port, std::string_view token);
+  // Where the running step is served (profiles/live/endpoint.h). Removed by Finish.
+  Status PutEndpoint(const Endpoint& endpoint);
   // Shows that this writer is alive; called at least every few minutes. On a file system that does
   // not show the locks of other hosts, another host may take a step that was silent for ten minutes
   // for abandoned, such as that of a suspended job, and take its directory away. All that was

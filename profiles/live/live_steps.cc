@@ -13,14 +13,11 @@
 
 #include "core/unique_fd.h"
 #include "profiles/disk/file_lock.h"
-#include "profiles/json/parse.h"
 #include "profiles/model/profile.h"
 #include "profiles/records/keys.h"
 
 namespace sonde {
 namespace {
-
-namespace json = boost::json;
 
 constexpr size_t kMaxSmallFile = 64u << 10;
 // On a file system whose locks other hosts do not see, a writer elsewhere counts as alive for this
@@ -55,20 +52,6 @@ void Describe(KeptRecords* kept, LiveStep& step) {
   if (job.ok() && keys::ProfileKey(**job) == step.key) step.job = **job;
 }
 
-std::string Text(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  if (value == nullptr || !value->is_string()) return "";
-  return {value->get_string().data(), value->get_string().size()};
-}
-
-template <typename T>
-T Number(const json::object& object, std::string_view key) {
-  const json::value* value = object.if_contains(key);
-  json::error_code error;
-  const T number = value == nullptr ? 0 : value->to_number<T>(error);
-  return error ? 0 : number;
-}
-
 }  // namespace
 
 std::string LockText(std::string_view host, std::string_view failure) {
@@ -76,22 +59,6 @@ std::string LockText(std::string_view host, std::string_view failure) {
   std::string text(host);
   if (!failure.empty()) text += "\n" + std::string(failure.substr(0, kMost));
   return text;
-}
-
-Result<Endpoint> EndpointFromJson(std::string_view text) {
-  const auto value = ParseJson(text, "an endpoint");
-  if (!value.ok()) return value.status();
-  const json::object* object = value->if_object();
-  if (object == nullptr) return Status(Code::kCorrupt, "read an endpoint: expected an object");
-  Endpoint endpoint;
-  endpoint.host = Text(*object, "host");
-  endpoint.port = Number<uint16_t>(*object, "port");
-  endpoint.token = Text(*object, "token");
-  endpoint.pid = Number<int>(*object, "pid");
-  if (endpoint.host.empty() || endpoint.port == 0) {
-    return Status(Code::kCorrupt, "read an endpoint: host or port is missing");
-  }
-  return endpoint;
 }
 
 Result<LiveStep> ReadLive(const ArchivePaths& archive, const std::string& name,

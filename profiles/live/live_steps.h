@@ -13,17 +13,10 @@
 #include "core/job.h"
 #include "core/status.h"
 #include "profiles/disk/archive_dir.h"
+#include "profiles/live/endpoint.h"
 #include "profiles/records/kept_parsed.h"
 
 namespace sonde {
-
-// Where a running step is served.
-struct Endpoint {
-  std::string host;
-  uint16_t port = 0;
-  std::string token;
-  int pid = 0;
-};
 
 struct LiveStep {
   std::string name;  // of its directory
@@ -90,7 +83,5 @@ struct Heritage {
 };
 // kNotFound if this archive has no record of the step.
 Result<Heritage> ReadHeritage(const std::string& archive, const JobDescription& job);
-
-Result<Endpoint> EndpointFromJson(std::string_view json);
 
 }  // namespace sonde

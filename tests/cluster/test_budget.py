@@ -92,7 +92,7 @@ def test_each_part_is_what_the_program_measured(cluster, mpi, programs, room, bl
         "receives", "awaited_in_receives_seconds")
     assert found["ranks"][0][key] == pytest.approx(own[1]["mpi"], abs=0.5)
     assert f"awaited by the others in {where}: rank 0 on n1" in " ".join(text.split()), text
-    assert found["ranks"][1]["mpi_polls"] is not blocks
+    assert found["ranks"][1]["mpi_polls"] is not blocks, found["ranks"][1]
     assert found["whole"]["efficiency"]["load_balance"] == pytest.approx(4 / 6, abs=0.1)
     assert "most waiting in MPI: rank 1" in text, text
 

@@ -9,9 +9,11 @@
 
 #include "web/http/gzip.h"
 #include "web/http/negotiation.h"
+#include "web/http/proof.h"
 #include "web/live/live.h"
 #include "web/server/auth.h"
 #include "web/server/cors.h"
+#include "web/server/proving.h"
 #include "web/server/request_head.h"
 #include "web/server/wire.h"
 
@@ -49,6 +51,16 @@ void ReadRequest(std::string_view bytes) {
   if (parser.get().body().size() > 4096) abort();
 }
 
+void Proofs(std::string_view text, web::Request& request) {
+  web::Proving proving;
+  request.method = web::Method::kGet;
+  const bool begun = proving.Begin("secret", "127.0.0.1:4242", request).status == 204;
+  if (begun && web::ProofMember(text, "nonce")->size() != 64) abort();
+  web::WireRequest wire(http::verb::get, "/", 11);
+  wire.set(http::field::authorization, boost::beast::string_view(text.data(), text.size()));
+  if (proving.Check("secret", wire).ok()) abort();
+}
+
 void Credentials(std::string_view text) {
   static const web::Auth auth("secret");
   static const web::Cors cors("https://a.example,*");
@@ -65,6 +77,7 @@ void Credentials(std::string_view text) {
   cors.Mark(request, response);
   (void)web::ToWire(response, true);
   (void)web::Cors(text).IsPreflight(request);
+  Proofs(text, request);
 }
 
 void Conditions(std::string_view text) {

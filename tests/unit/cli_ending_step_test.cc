@@ -29,7 +29,7 @@ class EndingStep : public testing::Test {
     auto live = LiveArchive::Create(scratch_.path() + "/archive", TestJob("4711"));
     ASSERT_TRUE(live.ok()) << live.status().message();
     live_ = *std::move(live);
-    ASSERT_TRUE(live_->PutEndpoint(HostName(), head_.port, "a-token").ok());
+    ASSERT_TRUE(live_->PutEndpoint({HostName(), "127.0.0.1", head_.port, "a-token"}).ok());
   }
   // Runs the command; the head ends when the command has asked it twice, without an answer.
   Outcome EndWhileAsked(const std::string& command) {

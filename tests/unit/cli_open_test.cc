@@ -26,7 +26,7 @@ class CliOpen : public testing::Test {
     auto live = LiveArchive::Create(dir_.path() + "/archive", TestJob());
     ASSERT_TRUE(live.ok()) << live.status().message();
     live_ = *std::move(live);
-    ASSERT_TRUE(live_->PutEndpoint(HostName(), 4243, "s3cret").ok());
+    ASSERT_TRUE(live_->PutEndpoint({HostName(), "127.0.0.1", 4243, "s3cret"}).ok());
     std::ofstream(browser_) << "#!/bin/sh\necho \"$@\" > " << seen_ << "\ncat \"${1#file://}\" >> "
                             << seen_ << "\n";
     fs::permissions(browser_, fs::perms::owner_all);
@@ -71,7 +71,7 @@ TEST_F(CliOpen, SaysTheWayWhereNoBrowserIsToBeHad) {
   EXPECT_EQ(fails.code, 0);
   EXPECT_THAT(fails.err, HasSubstr("browser '/nonexistent'"));
   EXPECT_THAT(fails.out, HasSubstr("http://localhost:4243/?token=s3cret\n"));
-  ASSERT_TRUE(live_->PutEndpoint("elsewhere", 4243, "s3cret").ok());
+  ASSERT_TRUE(live_->PutEndpoint({"elsewhere", "127.0.0.1", 4243, "s3cret"}).ok());
   const Outcome far = Open(browser_);
   EXPECT_EQ(far.code, 0);
   EXPECT_THAT(far.err, HasSubstr("on another host"));
@@ -80,7 +80,7 @@ TEST_F(CliOpen, SaysTheWayWhereNoBrowserIsToBeHad) {
 }
 
 TEST(WayToPages, JumpsOverTheHostFromWhichTheNodeIsReached) {
-  const Endpoint node = {"n3", 4243, "t", 1};
+  const Endpoint node = {"n3", "127.0.0.1", 4243, "t", 1};
   const auto ssh = [&](const Here& here) { return WayTo(node, here).ssh; };
   const std::string direct = "ssh -NL 4243:localhost:4243 ann@n3";
   const std::string over_login = "ssh -NL 4243:localhost:4243 -J ann@login1 ann@n3";

@@ -104,7 +104,8 @@ class RunningStep : public ServeTest {
     auto live = LiveArchive::Create(root(), TestJob(job, began));
     ASSERT_TRUE(live.ok()) << live.status().message();
     step.live = *std::move(live);
-    ASSERT_TRUE(step.live->PutEndpoint(HostName(), step.server->port(), options.token).ok());
+    ASSERT_TRUE(
+        step.live->PutEndpoint({HostName(), "127.0.0.1", step.server->port(), options.token}).ok());
   }
 
   void SetUp() override {
@@ -546,7 +547,8 @@ TEST_F(RunningStep, MoreHeadsAnswerThanHaveATurn) {
     ASSERT_TRUE(one.ok()) << one.status().message();
     live.push_back(*std::move(one));
     // The same server is each one's head.
-    ASSERT_TRUE(live.back()->PutEndpoint(HostName(), server_->port(), "token-of-4712").ok());
+    ASSERT_TRUE(
+        live.back()->PutEndpoint({HostName(), "127.0.0.1", server_->port(), "token-of-4712"}).ok());
   }
   const auto archive = Archive::Open(root());
   ASSERT_TRUE(archive.ok()) << archive.status().message();

@@ -33,7 +33,8 @@ using testing::SizeIs;
 
 Endpoint ParseAddress(const std::string& text) {
   Endpoint endpoint;
-  endpoint.host = "127.0.0.1";
+  endpoint.host = HostName();
+  endpoint.address = "127.0.0.1";
   const size_t at = text.find("http://127.0.0.1:");
   const size_t token = text.find("/?token=");
   if (at == std::string::npos || token == std::string::npos) return endpoint;

@@ -48,7 +48,9 @@ class SilentHeads : public ServeTest {
       auto live = LiveArchive::Create(root(), TestJob(std::to_string(4712 + i), began));
       ASSERT_TRUE(live.ok()) << live.status().message();
       live_.push_back(*std::move(live));
-      ASSERT_TRUE(live_.back()->PutEndpoint(HostName(), heads_.back()->port(), "a-token").ok());
+      ASSERT_TRUE(live_.back()
+                      ->PutEndpoint({HostName(), "127.0.0.1", heads_.back()->port(), "a-token"})
+                      .ok());
     }
     web::Server::Options options;
     options.port = 0;
@@ -71,7 +73,7 @@ class SilentHeads : public ServeTest {
 
   std::vector<std::unique_ptr<SilentHead>> heads_;
   std::vector<std::unique_ptr<LiveArchive>> live_;
-  Endpoint endpoint_{"127.0.0.1", 0, "token-of-this-server"};
+  Endpoint endpoint_{HostName(), "127.0.0.1", 0, "token-of-this-server"};
   std::unique_ptr<web::Server> server_;
 };
 
@@ -107,7 +109,7 @@ TEST_F(SilentHeads, HoldUpNoAnswersOfOtherHeads) {
   ASSERT_TRUE(head.ok()) << head.status().message();
   const auto live = LiveArchive::Create(root(), TestJob("4800", Clock::System().Now()));
   ASSERT_TRUE(live.ok()) << live.status().message();
-  ASSERT_TRUE((*live)->PutEndpoint(HostName(), (*head)->port(), options.token).ok());
+  ASSERT_TRUE((*live)->PutEndpoint({HostName(), "127.0.0.1", (*head)->port(), options.token}).ok());
   const Nanos began = Clock::System().Monotonic();
   const Answer list = Ask("/join/list").get();
   const Nanos took = Clock::System().Monotonic() - began;

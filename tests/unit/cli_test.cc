@@ -17,6 +17,9 @@
 #include "profiles/disk/archive_dir.h"
 #include "profiles/upkeep/lock.h"
 #include "tests/unit/cli_fixture.h"
+#include "tests/unit/loopback.h"
+#include "tests/unit/web_fake_source.h"
+#include "web/server/server.h"
 
 namespace sonde::cli_test {
 namespace {
@@ -244,56 +247,24 @@ TEST_F(CliTest, AnArchiveThatIsAFileIsOneClearMessage) {
   EXPECT_THAT(o.err, AllOf(HasSubstr("is not a directory"), HasSubstr("SONDE_ARCHIVE")));
 }
 
-// Answers one request like the head of a running step.
-class FakeHead {
+// The head of a running step with that profile.
+class Head final : public web::FakeSource {
  public:
-  FakeHead(std::string token, std::string body) {
-    listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof(address);
-    EXPECT_EQ(::bind(listener_, reinterpret_cast<sockaddr*>(&address), size), 0);
-    EXPECT_EQ(::listen(listener_, 1), 0);
-    EXPECT_EQ(::getsockname(listener_, reinterpret_cast<sockaddr*>(&address), &size), 0);
-    port_ = ntohs(address.sin_port);
-    thread_ = std::thread([this, token = std::move(token), body = std::move(body)] {
-      Answer("Authorization: Bearer " + token, body);
-    });
+  explicit Head(Profile profile)
+      : FakeSource(Clock::System().Now()), profile_(std::move(profile)) {}
+  void GetProfile(const JobStep&, ProfileCallback callback) const override { callback(profile_); }
+
+  static std::unique_ptr<web::Server> Serve(Profile profile, const std::string& token) {
+    web::Server::Options options;
+    options.port = 0;
+    options.token = token;
+    auto server = web::Server::Start(options, std::make_shared<Head>(std::move(profile)));
+    EXPECT_TRUE(server.ok()) << server.status().message();
+    return *std::move(server);
   }
-  FakeHead(const FakeHead&) = delete;
-  FakeHead& operator=(const FakeHead&) = delete;
-  ~FakeHead() {
-    ::shutdown(listener_, SHUT_RDWR);
-    thread_.join();
-    ::close(listener_);
-  }
-  uint16_t port() const { return port_; }
 
  private:
-  void Answer(const std::string& wanted, const std::string& body) const {
-    const int client = ::accept(listener_, nullptr, nullptr);
-    if (client < 0) return;
-    std::string request;
-    char buffer[4096];
-    while (request.find("\r\n\r\n") == std::string::npos) {
-      const ssize_t n = ::read(client, buffer, sizeof(buffer));
-      if (n <= 0) break;
-      request.append(buffer, static_cast<size_t>(n));
-    }
-    const bool right = request.find(wanted) != std::string::npos &&
-                       request.starts_with("GET /api/v1/profile?job=123.0 ");
-    const std::string text = right ? body : "no";
-    const std::string answer = std::string("HTTP/1.1 ") + (right ? "200 OK" : "401 Unauthorized") +
-                               "\r\nContent-Length: " + std::to_string(text.size()) + "\r\n\r\n" +
-                               text;
-    EXPECT_EQ(::write(client, answer.data(), answer.size()), static_cast<ssize_t>(answer.size()));
-    ::close(client);
-  }
-
-  int listener_ = -1;
-  uint16_t port_ = 0;
-  std::thread thread_;
+  const Profile profile_;
 };
 
 TEST_F(CliTest, OfARunningStepTheHeadIsAsked) {
@@ -301,30 +272,34 @@ TEST_F(CliTest, OfARunningStepTheHeadIsAsked) {
   Profile profile;
   profile.job = TestJob();
   profile.job.name = "from-the-head";
+  const auto serve = [&](const std::string& token) {
+    auto head = Head::Serve(profile, token);
+    EXPECT_TRUE(live->PutEndpoint({HostName(), "127.0.0.1", head->port(), "s3cret"}).ok());
+    return head;
+  };
   {
-    const FakeHead head("s3cret", ProfileToJson(profile));
-    ASSERT_TRUE(live->PutEndpoint(HostName(), head.port(), "s3cret").ok());
+    const auto head = serve("s3cret");
     EXPECT_THAT(Sonde("show 123").out, HasSubstr("(from-the-head) on frost: running"));
   }
   {
-    const FakeHead head("another", ProfileToJson(profile));
-    ASSERT_TRUE(live->PutEndpoint(HostName(), head.port(), "s3cret").ok());
-    const Outcome refused = Sonde("show 123");
-    EXPECT_EQ(refused.code, 0);
-    EXPECT_THAT(refused.err, HasSubstr("refuses the token"));
-    EXPECT_THAT(refused.out, HasSubstr("(heat) on frost: running"));
+    const auto another = serve("another");
+    const Outcome stored = Sonde("show 123");
+    EXPECT_EQ(stored.code, 0);
+    EXPECT_THAT(stored.err, HasSubstr("does not prove to be the step's head"));
+    EXPECT_THAT(stored.out, HasSubstr("(heat) on frost: running"));
   }
+  ASSERT_TRUE(live->PutEndpoint({"login1", "127.0.0.1", 4242, "s3cret"}).ok());
+  const Outcome elsewhere = Sonde("show 123");
+  EXPECT_EQ(elsewhere.code, 0);
+  EXPECT_THAT(elsewhere.err, HasSubstr("programs on login1 only: ask there (ssh login1)"));
+  EXPECT_THAT(elsewhere.out, HasSubstr("(heat) on frost: running"));
 }
 
 TEST_F(CliTest, WithoutItsHeadARunningStepShowsWhatItStored) {
   auto live = Start(TestJob());
   ASSERT_TRUE(PutReducedBlock(*live, 1, 0, 10).ok());
-  uint16_t port = 0;
-  {
-    const FakeHead gone("", "");
-    port = gone.port();
-  }
-  ASSERT_TRUE(live->PutEndpoint(HostName(), port, "s3cret").ok());
+  const uint16_t port = LoopbackListener(1).port;  // nobody listens there any more
+  ASSERT_TRUE(live->PutEndpoint({HostName(), "127.0.0.1", port, "s3cret"}).ok());
   const Outcome o = Sonde("show 123");
   EXPECT_EQ(o.code, 0);
   EXPECT_THAT(o.err, HasSubstr("stored so far"));
@@ -338,7 +313,7 @@ TEST_F(CliTest, SaysWhereARunningStepIsWatched) {
   const Outcome none = Sonde("url 123");
   EXPECT_EQ(none.code, 3);
   EXPECT_THAT(none.err, HasSubstr("serves no pages"));
-  ASSERT_TRUE(live->PutEndpoint("login1", 4243, "s3cret").ok());
+  ASSERT_TRUE(live->PutEndpoint({"login1", "127.0.0.1", 4243, "s3cret"}).ok());
   const Outcome o = Sonde("url 123.0");
   EXPECT_EQ(o.code, 0);
   EXPECT_THAT(o.out, AllOf(HasSubstr("http://localhost:4243/?token=s3cret\n"),

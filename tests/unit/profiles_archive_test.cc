@@ -152,14 +152,15 @@ TEST_F(ArchiveTest, StrangeNamesKeepTheirFiles) {
 TEST_F(ArchiveTest, ARunningStepIsShownAndNotTouched) {
   auto live = Create();
   ASSERT_TRUE(PutReducedBlock(*live, 1, 0, 10).ok());
-  ASSERT_TRUE(live->PutEndpoint("login1", 4242, "secret").ok());
+  ASSERT_TRUE(live->PutEndpoint({"login1", "127.0.0.1", 4242, "secret", 815}).ok());
   const auto archive = Open();
   const auto list = List(*archive.reader);
   ASSERT_EQ(list.size(), 1u);
   EXPECT_TRUE(list[0].running);
   EXPECT_EQ(list[0].endpoint.host, "login1");
   EXPECT_EQ(list[0].endpoint.token, "secret");
-  EXPECT_EQ(list[0].endpoint.pid, ::getpid());
+  EXPECT_EQ(list[0].endpoint.address, "127.0.0.1");
+  EXPECT_EQ(list[0].endpoint.pid, 815);
   EXPECT_EQ(list[0].job.state, EndState::kRunning);
   // What it has stored so far can be read while it writes on.
   const Profile so_far = Load(*archive.reader, list[0].key);
@@ -174,7 +175,7 @@ TEST_F(ArchiveTest, ARunningStepIsShownAndNotTouched) {
 
 TEST_F(ArchiveTest, FilesAreTheUsersAlone) {
   auto live = Create();
-  ASSERT_TRUE(live->PutEndpoint("login1", 4242, "secret").ok());
+  ASSERT_TRUE(live->PutEndpoint({"login1", "127.0.0.1", 4242, "secret"}).ok());
   struct stat info;
   for (const std::string& path : {root(), root() + "/live", live->path()}) {
     ASSERT_EQ(::stat(path.c_str(), &info), 0) << path;

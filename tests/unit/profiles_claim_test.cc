@@ -404,7 +404,7 @@ class SuspendedWriterTest : public DaysTest {
     auto live = LiveArchive::Create(root(), TestJob());
     ASSERT_TRUE(live.ok()) << live.status().message();
     live_ = *std::move(live);
-    ASSERT_TRUE(live_->PutEndpoint("elsewhere", 4711, "token").ok());
+    ASSERT_TRUE(live_->PutEndpoint({"elsewhere", "127.0.0.1", 4711, "token"}).ok());
     ASSERT_TRUE(PutNodeBlock(*live_, 0, 1, 0, 3).ok());
     std::ofstream(live_->path() + "/lock") << "elsewhere\n";
     without_locks = true;

@@ -60,7 +60,7 @@ void WriteStep(const std::string& root, Ledger& ledger) {
     if (!status.ok()) ledger.refused = true;
     return status.ok();
   };
-  heard((*live)->PutEndpoint("login1", 4242, "a secret of a step"));
+  heard((*live)->PutEndpoint({"login1", "127.0.0.1", 4242, "a secret of a step"}));
   for (uint64_t s = 1; s <= kBlocks; ++s) {
     for (uint32_t node = 0; node < 2; ++node) {
       // Without holes, which would have to be told from losses.

@@ -114,12 +114,12 @@ TEST(HttpClient, AsksOnePeerNoMoreAtATimeThanItTakes) {
   const auto source = std::make_shared<web::FakeSource>(Clock::System().Now());
   const auto server = web::Server::Start(options, source);
   ASSERT_TRUE(server.ok()) << server.status().message();
-  const Endpoint head{"127.0.0.1", (*server)->port(), options.token};
+  const Endpoint head{HostName(), "127.0.0.1", (*server)->port(), options.token};
   const HttpClient client;
   std::vector<std::promise<Result<HttpAnswer>>> answers(kQuestions);
   for (auto& answer : answers) {
     HttpRequest request(http::verb::get, "/api/v1/profile?job=4712.0", 11);
-    client.Exchange(QuestionFor(head, std::move(request), 60 * kSecond),
+    client.Exchange(*QuestionFor(head, std::move(request), 60 * kSecond),
                     [&](Result<HttpAnswer> result) { answer.set_value(std::move(result)); });
   }
   for (auto& promised : answers) {

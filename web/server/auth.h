@@ -47,6 +47,7 @@ class Auth {
   static Response Refuse(const Request& request, std::string_view message = kNoToken);
   static Response RefuseOrigin(const Request& request);
 
+  const std::string& token() const { return token_; }
   // The Cookie header by which a browser shows the token.
   std::string Cookie() const { return cookie_name_ + "=" + token_; }
 

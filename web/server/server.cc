@@ -26,6 +26,7 @@
 #include "core/niceness.h"
 #include "core/signals_blocked.h"
 #include "core/text/port_range.h"
+#include "web/server/refusals.h"
 #include "web/server/session.h"
 #include "web/server/wire_text.h"
 #include "web/source/tick_signal.h"
@@ -41,11 +42,7 @@ constexpr std::chrono::milliseconds kAcceptPause(100);
 constexpr int kSendBuffer = 256 * 1024;  // without it the kernel holds megabytes for a slow reader
 
 // For a client for which there is no room; its request is not read.
-std::string NoRoom() {
-  Response response = ErrorResponse(503, "all connections are taken; ask once more");
-  response.headers.emplace_back("Retry-After", "1");
-  return TextOf(response);
-}
+std::string NoRoom() { return TextOf(Busy("all connections are taken; ask once more")); }
 
 Status Bind(tcp::acceptor& acceptor, const tcp::endpoint& endpoint) {
   error_code error;

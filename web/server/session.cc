@@ -27,7 +27,10 @@
 
 #include "web/http/gzip.h"
 #include "web/http/negotiation.h"
+#include "web/http/proof.h"
 #include "web/server/packing.h"
+#include "web/server/proving.h"
+#include "web/server/refusals.h"
 #include "web/server/request_head.h"
 #include "web/server/share.h"
 #include "web/server/wire.h"
@@ -58,16 +61,6 @@ std::string_view View(const beast::flat_buffer& buffer) {
 }
 
 bool MayBeginRequest(char c) { return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
-
-Response Busy(std::string_view what) {
-  Response response = ErrorResponse(503, what);
-  response.headers.emplace_back("Retry-After", "1");
-  return response;
-}
-
-Response TooLong(const Server::Limits& limits) {
-  return ErrorResponse(413, fmt::format("the body is larger than {} bytes", limits.body_bytes));
-}
 
 // The peer left, or was too slow: nobody can be told.
 bool IsGone(const ErrorCode& error) {
@@ -137,6 +130,7 @@ class HttpSession final : public Session, public std::enable_shared_from_this<Ht
   asio::steady_timer timer_;  // of Wait
   std::optional<http::request_parser<http::string_body>> parser_;
   Request request_;
+  Proving proving_;
   uint64_t request_number_ = 0;
   std::optional<Response> reply_;  // of the data source, to the request of that number
   std::optional<Pulled> pulled_;   // of the feed
@@ -234,6 +228,7 @@ Awaitable<std::optional<Response>> HttpSession::ReadRequest() {
   stream_.expires_after(ToChrono(time));
   parser_.reset();
   request_ = Request();
+  proving_.Reset();
   size_t length = std::string_view::npos;
   while (true) {
     // Some clients end a body with an empty line.
@@ -259,6 +254,9 @@ Awaitable<std::optional<Response>> HttpSession::ReadRequest() {
   }
   std::optional<Response> refusal = TakeHead(length);
   if (!refusal && !parser_->is_done()) refusal = co_await ReadBody();
+  if (!refusal && !proving_.IsBody(parser_->get().body())) {
+    co_return Auth::Refuse(request_, "the body is not the one that the proof is about");
+  }
   co_return refusal;
 }
 
@@ -286,19 +284,25 @@ std::optional<Response> HttpSession::TakeHead(size_t length) {
   const Status read = FromWire(parser_->get(), request_);
   if (!read.ok()) return ErrorResponse(read);
   if (state_.cors.IsPreflight(request_)) return Cors::Preflight();
-  const Auth::Verdict verdict = state_.auth.Check(request_, state_.cors.Allows(request_.origin));
+  if (request_.path == kProofPath) {
+    return proving_.Begin(state_.auth.token(), AddressOf(stream_.socket()), request_);
+  }
+  const bool proves = HasProof(request_.authorization);
+  const Status proven = proves ? proving_.Check(state_.auth.token(), parser_->get()) : Status();
+  if (!proven.ok()) return Auth::Refuse(request_, proven.message());
+  const Auth::Verdict verdict =
+      proves ? Auth::Verdict::kAllowed
+             : state_.auth.Check(request_, state_.cors.Allows(request_.origin));
   if (verdict == Auth::Verdict::kRefused) return Auth::Refuse(request_);
   if (verdict == Auth::Verdict::kOtherOrigin) return Auth::RefuseOrigin(request_);
-  if (verdict == Auth::Verdict::kPageOnly) {
-    // As long as it has not shown the token it is a stranger, whose body is not read.
-    if (!parser_->is_done()) return Auth::Refuse(request_);
-    return {};
-  }
+  if (verdict == Auth::Verdict::kPageOnly && parser_->is_done()) return {};
+  // As long as it has not shown the token it is a stranger, whose body is not read.
+  if (verdict == Auth::Verdict::kPageOnly) return Auth::Refuse(request_);
   authenticated_ = true;
   request_.by_browser = verdict == Auth::Verdict::kByBrowser;
   if (verdict == Auth::Verdict::kRedirect) return state_.auth.Redirect(request_);
   if (parser_->content_length().value_or(0) > state_.limits.body_bytes) {
-    return TooLong(state_.limits);
+    return TooLong(state_.limits.body_bytes);
   }
   parser_->body_limit(state_.limits.body_bytes);
   return {};
@@ -312,7 +316,7 @@ Awaitable<std::optional<Response>> HttpSession::ReadBody() {
   const auto [error, bytes] = co_await http::async_read(stream_, buffer_, *parser_, kOrError);
   if (!error) co_return std::nullopt;
   if (closed_ || IsGone(error)) throw SystemFailure(error);
-  if (error == http::error::body_limit) co_return TooLong(state_.limits);
+  if (error == http::error::body_limit) co_return TooLong(state_.limits.body_bytes);
   co_return ErrorResponse(400, fmt::format("the body is not as HTTP has it: {}", error.message()));
 }
 

@@ -163,9 +163,9 @@ void ArchiveWriter::PutMoments(StepMoments moments) {
   });
 }
 
-void ArchiveWriter::PutEndpoint(std::string host, uint16_t port, std::string token) {
-  Enqueue([this, host = std::move(host), port, token = std::move(token)] {
-    put_endpoint_ = [this, host, port, token] { return live_->PutEndpoint(host, port, token); };
+void ArchiveWriter::PutEndpoint(Endpoint endpoint) {
+  Enqueue([this, endpoint = std::move(endpoint)] {
+    put_endpoint_ = [this, endpoint] { return live_->PutEndpoint(endpoint); };
     if (live_ != nullptr) Note(put_endpoint_());
   });
 }

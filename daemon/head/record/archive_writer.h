@@ -25,6 +25,7 @@
 #include "core/status.h"
 #include "daemon/loop.h"
 #include "profiles/archive/archive.h"
+#include "profiles/live/endpoint.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/upkeep/retention.h"
 
@@ -52,7 +53,7 @@ class ArchiveWriter {
   void PutDescription(const JobDescription& job);
   // Of the step as it was last described.
   void PutMoments(StepMoments moments);
-  void PutEndpoint(std::string host, uint16_t port, std::string token);
+  void PutEndpoint(Endpoint endpoint);
   using Stored = std::function<void(const Status& status)>;
   // A block of a node, or of the whole step, which replaces those of its group from `first` on.
   // `schema`: nullptr if the archive was given it before; `stored` hears kNotFound if it has not
