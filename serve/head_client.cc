@@ -95,11 +95,10 @@ Result<std::string> WhereToAsk(const Endpoint& endpoint) {
     return std::string(bound.is_v4() ? "127.0.0.1" : "::1");
   }
   if (here || !bound.is_loopback()) return bound.to_string();
-  return Status(
-      Code::kUnsupported,
-      fmt::format("its page and its numbers are served to programs on {0} only: ask there "
-                  "(ssh {0}), or the site's server",
-                  endpoint.host));
+  return Status(Code::kUnsupported,
+                fmt::format("the step answers programs on {0} only: run this there "
+                            "(ssh {0}), or use the site's server",
+                            endpoint.host));
 }
 
 Result<HttpQuestion> QuestionFor(const Endpoint& endpoint, HttpRequest request, Nanos timeout) {

@@ -116,8 +116,12 @@ Status WriteFileAtomically(const std::string& path, std::string_view text) {
   if (IsIrregular(temporary)) ::unlink(temporary.c_str());
   UniqueFd fd = OpenRegular(temporary, O_WRONLY | O_CREAT | O_TRUNC);
   if (fd.get() < 0) return ArchiveError("write " + path, errno);
+  // A file system may write the name before what is in the file; then the power goes. Where there
+  // was no file yet, nothing is lost by that, and a short step need not wait for the disk.
+  const bool replaces = ::access(path.c_str(), F_OK) == 0;
+  bool written = WriteAll(fd.get(), text).ok() && (!replaces || ::fsync(fd.get()) == 0);
   // Some file systems report only at the close that they could not write.
-  const bool written = WriteAll(fd.get(), text).ok() && ::close(fd.Release()) == 0;
+  written = written && ::close(fd.Release()) == 0;
   if (written && ::rename(temporary.c_str(), path.c_str()) == 0) return {};
   const int error = errno;
   ::unlink(temporary.c_str());

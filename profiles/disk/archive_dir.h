@@ -61,7 +61,8 @@ bool WantsRoom(const Status& status);
 // SystemError with that advice.
 Status ArchiveError(const std::string& what, int error);
 
-// Replaces the file in one step (0600): a reader sees the old text or the new one.
+// Replaces the file in one step (0600): a reader sees the old text or the new one, also after the
+// machine lost its power. A new file is there for readers at once, and on the disk after a sync.
 Status WriteFileAtomically(const std::string& path, std::string_view text);
 // Opens a regular file by open(2), which makes it with mode 0600. A FIFO or a device in its place
 // would have us wait for its other end: then there is no descriptor, and errno is EINVAL. Links are

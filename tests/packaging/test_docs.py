@@ -133,7 +133,8 @@ def test_links_between_pages_lead_somewhere(page):
 
 def texts_of_programs():
     """All string literals of the programs, neighbours joined, what is filled in written as ...."""
-    rooms = ["core", "series", "libclient", "profiles", "forward", "web", "daemon", "spank", "cli"]
+    rooms = ["core", "launcher", "series", "libclient", "profiles", "insight", "forward", "web", "daemon"]
+    rooms += ["serve", "spank", "cli"]
     source = "\n".join(
         path.read_text(encoding="utf-8")
         for room in rooms

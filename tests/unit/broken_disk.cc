@@ -127,7 +127,7 @@ void Blank(const std::string& path, off_t from, off_t to) {
   for (const auto& [path, ranges] : state.lost) {
     for (const auto& [from, to] : ranges) Blank(path, from, std::min(to, SizeOf(path)));
   }
-  TakeNamesBack(state);
+  if (!state.plan.keeps_names) TakeNamesBack(state);
   Die();
 }
 

@@ -6,7 +6,8 @@
 //
 // Without power a file that was renamed has its old name again, and the file that it replaced is
 // back, unless the file or the directory was synced since. All other names are kept: of what was
-// made, deleted, or is a directory.
+// made, deleted, or is a directory. With Plan::keeps_names that file has its new name: file systems
+// write names and what is in files in any order, and so it may be there with nothing in it.
 //
 // The calls to the operating system are taken over in the whole program (write, open, rename,
 // unlink, mkdir, fsync and their like), so LevelDB's and the standard library's are seen as well as
@@ -34,13 +35,14 @@ enum class Fault {
 
 struct Plan {
   Fault fault = Fault::kNone;
-  uint64_t at = 0;        // counted from 1
-  int error = 0;          // of kFull, kOnce, kLoses and kCloses
-  bool exchanges = true;  // the file system can exchange two names
-  bool partial = false;   // of a write that fails half of the bytes are written
-  uint64_t seed = 0;      // of kOften, for which the rest is drawn
-  uint64_t one_of = 40;   // of kOften: a failure begins at one of so many changes
-  std::string suffix;     // of kCloses: of the file's name
+  uint64_t at = 0;           // counted from 1
+  int error = 0;             // of kFull, kOnce, kLoses and kCloses
+  bool exchanges = true;     // the file system can exchange two names
+  bool partial = false;      // of a write that fails half of the bytes are written
+  uint64_t seed = 0;         // of kOften, for which the rest is drawn
+  uint64_t one_of = 40;      // of kOften: a failure begins at one of so many changes
+  std::string suffix;        // of kCloses: of the file's name
+  bool keeps_names = false;  // of kPower
 };
 
 // `root` has no symbolic link in it. What lies there already is taken as synced. Again with another

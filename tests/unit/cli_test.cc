@@ -291,7 +291,8 @@ TEST_F(CliTest, OfARunningStepTheHeadIsAsked) {
   ASSERT_TRUE(live->PutEndpoint({"login1", "127.0.0.1", 4242, "s3cret"}).ok());
   const Outcome elsewhere = Sonde("show 123");
   EXPECT_EQ(elsewhere.code, 0);
-  EXPECT_THAT(elsewhere.err, HasSubstr("programs on login1 only: ask there (ssh login1)"));
+  EXPECT_THAT(elsewhere.err,
+              HasSubstr("the step answers programs on login1 only: run this there (ssh login1)"));
   EXPECT_THAT(elsewhere.out, HasSubstr("(heat) on frost: running"));
 }
 

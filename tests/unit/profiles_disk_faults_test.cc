@@ -12,6 +12,7 @@
 #include <random>
 
 #include "profiles/archive/open_archive.h"
+#include "profiles/disk/archive_dir.h"
 #include "profiles/live/live_archive.h"
 #include "profiles/upkeep/repair.h"
 #include "tests/unit/broken_disk.h"
@@ -325,11 +326,32 @@ TEST_F(DiskFaultsTest, AWriterKilledAtAnyChangeLosesNothingItAcknowledged) {
   }
 }
 
+TEST_F(DiskFaultsTest, AFileThatIsReplacedIsTheOldOrTheNewOneWhateverHappens) {
+  const std::string path = root() + "/file";
+  for (const Fault fault : {Fault::kKill, Fault::kTear, Fault::kPower}) {
+    for (const bool keeps_names : {false, true}) {
+      AtEveryChange(3, [&](uint64_t n) {
+        fs::remove_all(root());
+        fs::create_directories(root());
+        EXPECT_TRUE(WriteFileAtomically(path, "the old text").ok());
+        const int status = InChild([&] {
+          broken_disk::Arm(root(), {.fault = fault, .at = n, .keeps_names = keeps_names});
+          EXPECT_TRUE(WriteFileAtomically(path, "the new text").ok());
+          EXPECT_TRUE(WriteFileAtomically(root() + "/after", "").ok());
+        });
+        EXPECT_THAT(*ReadSmallFile(path, 100), AnyOf("the old text", "the new text"));
+        return WasKilled(status);
+      });
+    }
+  }
+}
+
 // Of a writer that syncs; the machine's end takes what was written since.
 TEST_F(DiskFaultsTest, APowerCutAtAnyChangeLosesNothingThatWasSynced) {
-  AtEveryChange(40, [&](uint64_t n) {
+  const auto lose = [&](uint64_t n, bool keeps_names) {
     SharedLedger ledger;
-    const bool reached = WriterBreaks({Fault::kPower, n, 0}, *ledger);
+    const bool reached =
+        WriterBreaks({.fault = Fault::kPower, .at = n, .keeps_names = keeps_names}, *ledger);
     EXPECT_EQ(InChild([&] {
                 const auto archive = OpenArchive(root(), kPatience);
                 ASSERT_TRUE(archive.ok()) << archive.status().message();
@@ -338,10 +360,15 @@ TEST_F(DiskFaultsTest, APowerCutAtAnyChangeLosesNothingThatWasSynced) {
                 if (ledger->synced == 0) return;
                 ASSERT_EQ(list->size(), 1u);
                 EXPECT_GE(RowsOf(*archive->reader, list->front().key, 0), ledger->synced * kRows);
+                // This is in the description alone.
+                EXPECT_EQ(list->front().job.name, TestJob().name);
               }),
-              0);
+              0)
+        << n;
     return reached;
-  });
+  };
+  AtEveryChange(40, [&](uint64_t n) { return lose(n, false); });
+  AtEveryChange(40, [&](uint64_t n) { return lose(n, true); });
 }
 
 TEST_F(DiskFaultsTest, AWriterOnAFullDiskIsToldAndLosesNothingItAcknowledged) {

@@ -520,13 +520,12 @@ TEST_F(FailedWritesTest, ALiveStepWhoseLastFileCannotBeClosedIsFinishedAgain) {
               broken_disk::Arm(root(), {});
               auto live = LiveArchive::Create(root(), JobOf(1));
               ASSERT_TRUE(live.ok()) << live.status().message();
-              Plan breaks{.fault = Fault::kCloses, .error = EDQUOT, .suffix = ".json.new"};
-              broken_disk::Arm(root(), breaks);
+              broken_disk::Arm(root(), {.fault = Fault::kLoses, .error = EDQUOT});
               EXPECT_THAT(std::string(End(**live, JobOf(1)).message()),
                           AllOf(HasSubstr("description.json"), HasSubstr("Disk quota exceeded")));
               ASSERT_TRUE((*live)->PutProfile(ProfileOf(JobOf(1))).ok());
-              breaks.suffix = ".log";
-              broken_disk::Arm(root(), breaks);
+              broken_disk::Arm(root(),
+                               {.fault = Fault::kCloses, .error = EDQUOT, .suffix = ".log"});
               EXPECT_THAT(std::string((*live)->Finish().message()),
                           AllOf(HasSubstr("blocks"), HasSubstr("Disk quota exceeded")));
               const Status ended = End(**live, JobOf(1));
