@@ -13,6 +13,7 @@
 
 #include "core/unique_fd.h"
 #include "profiles/disk/file_lock.h"
+#include "profiles/json/parse.h"
 #include "profiles/model/profile.h"
 #include "profiles/records/keys.h"
 

@@ -16,6 +16,7 @@ from telemetry import (
     complete,
     counter,
     job_of,
+    notes_of,
     report_of,
     show,
     step_id,
@@ -63,7 +64,7 @@ def test_a_step_of_four_nodes_is_complete_and_right(cluster, burn):
     job = job_of(shown)
     assert (job["state"], job["exit_status"], job["expected_nodes"]) == ("completed", 0, 4)
     assert sorted(node["host"] for node in job["nodes"]) == ["n1", "n2", "n3", "n4"]
-    assert not job["notes"] and complete(shown)
+    assert not notes_of(shown) and complete(shown)
     used = sum(map(float, done.stdout.split()))
     measured = shown["summary"]["cpu_seconds"]
     assert used * 0.97 <= measured <= used * 1.25 + 0.2, "the kernel's clock ticks are 10 ms"
@@ -291,7 +292,7 @@ def test_longer_steps_use_links_between_nodes(cluster, provider, peer):
     )
     end(cluster, step)
     shown = step.profile()
-    assert not job_of(shown)["notes"]
+    assert not notes_of(shown)
     assert complete(shown), "no tick is lost with the change of links"
 
 
@@ -318,7 +319,7 @@ def test_a_tree_over_reliable_datagrams(cluster, provider):
     )
     end(cluster, step)
     shown = step.profile()
-    assert not job_of(shown)["notes"]
+    assert not notes_of(shown)
     assert complete(shown), "no tick is lost with the change of links"
 
 
@@ -341,7 +342,7 @@ def test_no_sample_of_a_larger_step_waits_for_links(cluster, provider, expected)
     cluster.wait_for(lambda: len(links()) == expected or None, f"{expected} links")
     end(cluster, step)
     shown = step.profile()
-    assert not job_of(shown)["notes"]
+    assert not notes_of(shown)
     assert complete(shown) and len(links()) == expected
 
 
@@ -360,7 +361,7 @@ def test_nodes_keep_their_fabric_where_the_head_has_another(cluster):
     end(cluster, step)
     shown = step.profile()
     assert all(parent.startswith("node ") for parent in links())
-    assert not job_of(shown)["notes"]
+    assert not notes_of(shown)
     assert complete(shown)
 
 
@@ -438,7 +439,7 @@ def test_heterogeneous_step_is_one_profile(cluster):
     assert (job["state"], job["expected_nodes"], job["expected_tasks"]) == ("completed", 3, 3)
     assert job["job"] == min(node["job"] for node in job["nodes"]), "the leader's"
     assert len({node["host"] for node in job["nodes"]}) == 3
-    assert not job["notes"] and complete(shown)
+    assert not notes_of(shown) and complete(shown)
 
 
 # --- A tree with inner nodes
@@ -470,7 +471,7 @@ def test_inner_nodes_merge_pass_on_and_ask(eight):
     assert hosts == [f"n{i}" for i in range(1, 9)]
     end(eight, step)
     shown = step.profile()
-    assert len(job_of(shown)["nodes"]) == 8 and not job_of(shown)["notes"]
+    assert len(job_of(shown)["nodes"]) == 8 and not notes_of(shown)
     # Eight nodes on one small machine: a part may come after its tick's time.
     assert complete(shown)
     assert {row["host"] for row in shown["nodes"] if row["memory_total_bytes"]} == set(hosts)

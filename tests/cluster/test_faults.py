@@ -18,6 +18,7 @@ from telemetry import (
     counter,
     daemon,
     job_of,
+    notes_of,
     ours,
     report_of,
     show,
@@ -313,7 +314,7 @@ def test_node_whose_tasks_end_early_leaves_the_rest_complete(cluster):
     code, _ = step.wait()
     shown = step.profile()
     assert code == 0 and job_of(shown)["state"] == "completed"
-    assert not job_of(shown)["notes"] and complete(shown)
+    assert not notes_of(shown) and complete(shown)
 
 
 def test_inner_node_that_ends_early_hands_its_children_over(cluster):
@@ -477,7 +478,7 @@ def test_cancelled_job(cluster):
     _, seconds = step.wait()
     shown = step.profile()
     assert seconds < END_BOUND and job_of(shown)["state"] == "cancelled"
-    assert complete(shown) and not job_of(shown)["notes"]
+    assert complete(shown) and not notes_of(shown)
 
 
 def test_cancelled_step(cluster):

@@ -2,7 +2,7 @@
 which ones these are. Here "large" is more than two nodes."""
 
 import pytest
-from telemetry import LEVEL, Step, complete, job_of
+from telemetry import LEVEL, Step, complete, notes_of
 
 GATEWAY = "this node is a gateway for others, at port"
 SEEKS = "no gateway leads to the head: this node connects to it"
@@ -41,5 +41,5 @@ def test_all_nodes_have_the_same_plan(cluster, nodes):
         assert GATEWAY not in log_of(node)
     cluster.run(["scancel", step.id])
     step.process.wait(20)
-    assert not job_of(step.profile())["notes"]
+    assert not notes_of(step.profile())
     assert complete(step.profile())

@@ -76,6 +76,11 @@ def up(live, step):
     return [entry for entry in listed if entry["job"] == step.id and entry["up"] == 1]
 
 
+def wait_up(live, step):
+    """The step's only exporter, once its last scrape has worked: on a busy machine one may take too long."""
+    return wait_for(lambda: (listed := up(live, step)) and len(listed) == 1 and listed[0], "an exporter that is up", 20)
+
+
 def wait_scrapes(live, count):
     """Waits until the step has seen so many scrapes; gives their number."""
 
@@ -96,7 +101,7 @@ def test_an_exporter_joined_by_command_is_recorded_with_its_values(joined_by_com
     exporting.step.wait_output("joined 0")
     live = exporting.step.live()
     wait_scrapes(live, 7)
-    assert len(up(live, exporting.step)) == 1
+    assert wait_up(live, exporting.step)
     scrapes, shown = exporting.stop()
     instance = f"localhost:{exporting.port()}"
     # The first scrape of all only looked at it; the exporter is the step's, so it counts, too.
@@ -119,7 +124,7 @@ def test_an_exporter_joined_over_http_is_scraped_by_the_node(cluster):
     assert answer["target_url"] == f"http://{target}/metrics"
     assert answer["nodes"] == "n3" and answer["period"] == 200
     wait_scrapes(live, 3)
-    (entry,) = up(live, exporting.step)
+    entry = wait_up(live, exporting.step)
     assert (entry["target_url"], entry["period"]) == (f"http://{target}/metrics", 200)
     assert (entry["node"], entry["state"], entry["ttype"]) == ("n3", "up", "Prometheus")
     # Ten scrapes in some two seconds, where every second would take ten.
@@ -138,7 +143,7 @@ def test_an_exporter_with_a_page_at_every_path_is_joined(cluster):
     target = f"localhost:{exporting.port()}"
     answer = json.loads(live.get(f"/join?to={target}&period=100"))
     assert answer["target_url"] == f"http://{target}/metrics"
-    (entry,) = up(live, exporting.step)
+    entry = wait_up(live, exporting.step)
     assert (entry["target_url"], entry["ttype"]) == (f"http://{target}/metrics", "Prometheus")
     wait_scrapes(live, 3)
     exporting.stop()
@@ -154,8 +159,7 @@ def test_an_exporter_is_joined_again_at_once(cluster):
         assert json.loads(live.get(f"/disconnect?target={target}"))["success"]
         assert json.loads(live.get(f"/join?to={target}&period=100"))["success"]
         wait_scrapes(live, before + 3)
-        (entry,) = up(live, exporting.step)
-        assert entry["node"]
+        assert wait_up(live, exporting.step)["node"]
         assert json.loads(live.get(f"/disconnect?target={target}"))["success"]
     served, shown = exporting.stop()
     assert counter(shown, "join_up", instance=target)["last"] == 0
@@ -169,11 +173,13 @@ def test_what_a_program_scrapes_is_listed_until_it_ends(cluster, joined_by_comma
     exporting.step.wait_output("joined 0")
     live = exporting.step.live()
     wait_scrapes(live, 3)
-    (entry,) = up(live, exporting.step)
+    entry = wait_up(live, exporting.step)
     assert (entry["node"], entry["period"]) == ("", 100)
     assert abs(entry["last_scrape"] - time.time()) < 60
     # However it ends.
-    (pid,) = [pid for pid, command in belongings.running((str(SONDE),), cluster.dir) if " join " in command]
+    target = f"localhost:{exporting.port()}"
+    running = belongings.running((str(SONDE),), cluster.dir)
+    (pid,) = [pid for pid, command in running if " join " in command and command.endswith(target)]
     os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not json.loads(live.get("/join/list")), "its end", 40)
     exporting.stop()

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 from conftest import OTHER_USER, sonded_processes
-from telemetry import LEVEL, Step, complete, job_of
+from telemetry import LEVEL, Step, complete, job_of, notes_of
 
 GARBAGE = """
 import os, socket, sys
@@ -127,4 +127,4 @@ def test_the_step_does_not_notice(cluster, step):
     step.wait()
     shown = step.profile()
     assert job_of(shown)["state"] == "cancelled" and len(job_of(shown)["nodes"]) == 2
-    assert complete(shown) and not job_of(shown)["notes"]
+    assert complete(shown) and not notes_of(shown)

@@ -10,7 +10,7 @@ import tempfile
 
 import pytest
 from conftest import PLUGSTACK, ROOT, SLURM_HEADERS
-from telemetry import LEVEL, Step, complete, job_of
+from telemetry import LEVEL, Step, complete, notes_of
 
 HERE = ROOT / "tests" / "cluster"
 OF_SLURM = [
@@ -79,7 +79,7 @@ def test_the_fabric_finds_what_the_tasks_have(cluster, start, after):
     step.wait_nodes(2)
     cluster.run(["scancel", step.id])
     step.process.wait(20)
-    assert not job_of(step.profile())["notes"]
+    assert not notes_of(step.profile())
     assert complete(step.profile())
 
 

@@ -17,6 +17,7 @@ from telemetry import (
     counter,
     coverage,
     job_of,
+    notes_of,
     show,
     step_id,
 )
@@ -63,7 +64,7 @@ def test_application_in_a_container_reaches_its_daemon(contained, counting):
     assert "sonde" not in done.stdout and "mine" in done.stdout, "a /tmp of the job's own"
     shown = show(contained, step_id(done.stderr))
     assert counter(shown, "work_done_total")["last"] == 42
-    assert complete(shown) and not job_of(shown)["notes"]
+    assert complete(shown) and not notes_of(shown)
     ended(contained)
 
 

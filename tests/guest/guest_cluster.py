@@ -10,6 +10,7 @@ import os
 import pathlib
 import pty
 import pwd
+import re
 import select
 import signal
 import subprocess
@@ -50,6 +51,16 @@ OCI_CONF = 'RunTimeQuery="true"\nRunTimeRun="true"\nRunTimeKill="true"\nRunTimeD
 NAMESPACES = ["SlurmdParameters=config_overrides,contain_spank", "JobContainerType=job_container/tmpfs",
               "PrologFlags=Contain"]  # fmt: skip
 JOB_CONTAINER_CONF = f"AutoBasePath=true\nBasePath=/run/namespaces\nDirs={PRIVATE}"
+
+
+# Samples got, expected, and never taken since the daemon did not get to run in time.
+COVERAGE = re.compile(r"Coverage [\d.]+ %: (\d+) of (\d+) node samples(?: (\d+) never taken)?")
+
+
+def has_all_samples(report):
+    """That were taken: a busy machine may let a daemon miss some, and the report says how many."""
+    got, expected, skipped = COVERAGE.search(" ".join(report.split())).groups()
+    return int(got) + int(skipped or 0) == int(expected)
 
 
 class NothingToSee(Exception):
