@@ -1,5 +1,7 @@
 #include "daemon/collect/sampler.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <cmath>
 #include <map>
@@ -213,11 +215,22 @@ void Sampler::RebuildIfChanged(Group group) {
   }
   if (!changed) return;
   std::vector<Series> series;
+  SchemaRoom room;
+  size_t count = 0;
   for (const Part& part : parts_) {
     if (part.source->group() != group) continue;
-    series.insert(series.end(), part.source->series().begin(), part.source->series().end());
+    for (const Series& one : part.source->series()) {
+      // Once one has had no room the others have none.
+      if (count++ == series.size() && room.Take(one)) {
+        series.push_back(one);
+      } else if (!std::exchange(row.said_left_out, true)) {
+        notes_.push_back(fmt::format(
+            "series of this node are not recorded, the first of them {}: more than {} have no room",
+            SeriesName(one.metric.name, one.tags), series.size()));
+      }
+    }
   }
-  row.values.assign(series.size(), kMissing);
+  row.values.assign(count, kMissing);
   row.schema = Schema::Make(std::move(series));
 }
 
@@ -250,7 +263,8 @@ const Schema::Ptr& Sampler::schema(Group group) const {
 }
 
 std::span<const double> Sampler::row(Group group) const {
-  return groups_[static_cast<size_t>(group)].values;
+  const GroupRow& row = groups_[static_cast<size_t>(group)];
+  return std::span(row.values).first(row.schema == nullptr ? 0 : row.schema->size());
 }
 
 void Sampler::TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals) {
@@ -259,7 +273,7 @@ void Sampler::TaskExited(uint32_t rank, const std::optional<TaskTotals>& totals)
 }
 
 std::vector<std::string> Sampler::TakeNotes() {
-  std::vector<std::string> notes;
+  std::vector<std::string> notes = std::exchange(notes_, {});
   for (const auto& source : sources_) {
     for (std::string& note : source->TakeNotes()) notes.push_back(std::move(note));
   }

@@ -88,7 +88,8 @@ class Sampler {
   struct Part;  // a source's columns in its group's row
   struct GroupRow {
     Schema::Ptr schema;
-    std::vector<double> values;
+    std::vector<double> values;  // of all series; those at the end may have no room in the schema
+    bool said_left_out = false;
   };
 
   enum class Price : unsigned char { kCheap, kDear };
@@ -114,6 +115,7 @@ class Sampler {
   MachineSource* machine_ = nullptr;
   const Source* cpu_ = nullptr;
   std::unique_ptr<Handover> handover_;
+  std::vector<std::string> notes_;  // of its own
 };
 
 }  // namespace sonde::collect

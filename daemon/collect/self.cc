@@ -34,6 +34,8 @@ constexpr MetricDecl kMetrics[] = {
      "Blocks on their way that were not known to be in the archive yet."},
     {"sonde_dropped_samples_total", "1", MetricType::kCounter, 4, Reduction::kSum,
      "Samples of a group that no block holds: out of order, or forgotten for lack of memory."},
+    {"sonde_left_out_series_total", "1", MetricType::kCounter, 4, Reduction::kSum,
+     "Series of the node and of those below it that had no room in what it sends up."},
 };
 constexpr MetricDecl kReading = {
     "sonde_source_seconds_total",
@@ -83,6 +85,7 @@ void SelfSource::Sample(Nanos now) {
     values_[8] = daemon_.queued_bytes;
     values_[9] = daemon_.unacknowledged_bytes;
     values_[10] = daemon_.dropped_rows;
+    values_[11] = daemon_.left_out_series;
   }
   for (size_t i = 0; i < reading_.size(); ++i) {
     values_[own_ + i] = Seconds(reading_[i]);

@@ -17,7 +17,8 @@ struct DaemonState {
   double queued_bytes = 0;          // that wait for the link upwards to take them
   double stored_bytes = 0;          // compressed blocks of the node's own series, so far
   double unacknowledged_bytes = 0;  // of these, not known to be in the archive yet
-  double dropped_rows = 0;          // that no block holds, out of order or for lack of memory
+  double left_out_series = 0;  // of the node and those below it, that had no room on their way up
+  double dropped_rows = 0;     // that no block holds, out of order or for lack of memory
 };
 
 class SelfSource final : public Source {

@@ -117,6 +117,8 @@ collect::DaemonState Node::DescribeDaemon() const {
       uplink_.link() == nullptr ? 0 : static_cast<double>(uplink_.link()->queued());
   state.stored_bytes = static_cast<double>(recorder_.sealed_bytes());
   state.unacknowledged_bytes = static_cast<double>(blocks_.kept_bytes());
+  state.left_out_series =
+      static_cast<double>(recorder_.reduced_series().left_out() + relay_.series().left_out());
   state.dropped_rows = static_cast<double>(recorder_.dropped_rows() + blocks_.dropped_samples());
   return state;
 }
@@ -130,6 +132,15 @@ void Node::Sample(Nanos time, Extent extent) {
   if (recorder_.Sample(time, extent)) schema_changed_ = true;
   application_.RecordPast(recorder_);
   for (std::string& note : recorder_.sampler().TakeNotes()) Note(std::move(note));
+  NoteLeftOut();
+}
+
+void Node::NoteLeftOut() {
+  if (said_left_out_) return;
+  if (recorder_.reduced_series().left_out() + relay_.series().left_out() == 0) return;
+  said_left_out_ = true;
+  // The same of all nodes, so that it is one note; the head names one that is missing.
+  Note("series are missing in the totals over all nodes: this node sends no more of them up");
 }
 
 void Node::ScheduleTick() {

@@ -111,6 +111,7 @@ class Node final : private HeadLink::Owner,
   using Extent = collect::Sampler::Extent;
   void Sample(Nanos time, Extent extent);
   collect::DaemonState DescribeDaemon() const;
+  void NoteLeftOut();
   double SentBytes() const;
   void ScheduleTick();
   bool TakeDueTick(Nanos now);
@@ -225,7 +226,8 @@ class Node final : private HeadLink::Owner,
   bool started_fabric_ = false;      // a parent was asked for
   uint32_t fanout_ = 16;             // the most children that the head gives a node
   Nanos asked_time_ = 0;             // monotonic, when the head was asked last
-  std::vector<std::string> notes_;   // until there is somebody to tell
+  bool said_left_out_ = false;
+  std::vector<std::string> notes_;  // until there is somebody to tell
 
   tree::LazyFabric fabric_;
   ParentLink parent_;

@@ -11,7 +11,9 @@ bool EndedParts::Add(const FrameInfo& info, const Schema& schema, std::span<cons
   const std::vector<uint32_t> columns = union_.ColumnsOf(schema);
   values_.resize(union_.size());
   const size_t n = std::min(values.size(), columns.size());
-  for (size_t i = 0; i < n; ++i) values_[columns[i]].Merge(values[i]);
+  for (size_t i = 0; i < n; ++i) {
+    if (columns[i] != SeriesUnion::kLeftOut) values_[columns[i]].Merge(values[i]);
+  }
   info_.stream = Stream::kEnded;
   info_.tick = std::max(info_.tick, info.tick);
   info_.nodes.Add(info.nodes);

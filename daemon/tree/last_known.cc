@@ -25,7 +25,9 @@ void LastKnown::Add(const Schema& schema, std::span<const Reduced> values) {
   if (counted.empty()) return;
   const std::vector<uint32_t> columns = series_.ColumnsOf(*Schema::Make(std::move(counted)));
   values_.resize(series_.size());
-  for (size_t i = 0; i < columns.size(); ++i) values_[columns[i]] = newer[i];
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i] != SeriesUnion::kLeftOut) values_[columns[i]] = newer[i];
+  }
 }
 
 KnownValues LastKnown::With(const Schema::Ptr& schema, std::vector<Reduced> values) const {
@@ -33,11 +35,14 @@ KnownValues LastKnown::With(const Schema::Ptr& schema, std::vector<Reduced> valu
   SeriesUnion all;
   const std::vector<uint32_t> ours = all.ColumnsOf(*schema);
   std::vector<Reduced> known(all.size());
-  for (size_t i = 0; i < ours.size() && i < values.size(); ++i) known[ours[i]] = values[i];
+  for (size_t i = 0; i < ours.size() && i < values.size(); ++i) {
+    if (ours[i] != SeriesUnion::kLeftOut) known[ours[i]] = values[i];
+  }
   const std::vector<uint32_t> before = all.ColumnsOf(*Schema::Make(series_.series()));
   known.resize(all.size());
   for (size_t i = 0; i < before.size(); ++i) {
-    if (known[before[i]].count == 0) known[before[i]] = values_[i];
+    if (before[i] != SeriesUnion::kLeftOut && known[before[i]].count == 0)
+      known[before[i]] = values_[i];
   }
   return {all.size() == schema->size() ? schema : all.schema(), std::move(known)};
 }

@@ -83,7 +83,9 @@ void TickMerger::MergeInto(Row& row, const Contributor& from, const Frame& frame
   if (from.columns == nullptr) return;
   const auto& [schema, columns, spreads] = *from.columns;
   const size_t n = std::min(frame.values.size(), columns.size());
-  for (size_t i = 0; i < n; ++i) row.values[columns[i]].Merge(frame.values[i]);
+  for (size_t i = 0; i < n; ++i) {
+    if (columns[i] != SeriesUnion::kLeftOut) row.values[columns[i]].Merge(frame.values[i]);
+  }
   const size_t m = std::min(frame.spreads.size(), spreads.size());
   for (size_t i = 0; i < m; ++i) {
     if (spreads[i] != SeriesUnion::kNoSpread) row.spreads[spreads[i]].Merge(frame.spreads[i]);
@@ -236,7 +238,9 @@ const std::vector<bool>& TickMerger::Present() {
   const Columns* last = nullptr;  // most are the same
   const auto add = [&](const ColumnsPtr& columns) {
     if (columns == nullptr || std::exchange(last, columns.get()) == columns.get()) return;
-    for (const uint32_t column : columns->columns) present_[column] = true;
+    for (const uint32_t column : columns->columns) {
+      if (column != SeriesUnion::kLeftOut) present_[column] = true;
+    }
   };
   for (const auto& [newest, columns] : gone_) add(columns);
   for (const Contributor& contributor : contributors_) add(contributor.columns);

@@ -61,9 +61,11 @@ class TickMerger {
   TickMerger(size_t remember, Emit emit) : remember_(remember), emit_(std::move(emit)) {}
 
   // The union of all series ever added.
+  const SeriesUnion& all() const { return union_; }
   const std::vector<Series>& series() const { return union_.series(); }
   const Schema::Ptr& schema() { return union_.schema(); }
-  // Where the columns of another schema are in it, which grows if it must.
+  // Where the columns of another schema are in it, which grows if it must and can: otherwise
+  // SeriesUnion::kLeftOut.
   std::vector<uint32_t> ColumnsOf(const Schema& schema) { return union_.ColumnsOf(schema); }
 
   // Ticks after `joined` wait for it.

@@ -21,6 +21,9 @@ constexpr uint8_t kSchemaVersion = 3;
 // What comes over a link or from a file is not believed to be larger, with each series whole;
 // kMaxSeries of the usual length are 8 MB.
 constexpr size_t kMaxPlain = size_t{32} << 20;
+// Of what is made, as WriteShared writes it: a message of a link takes it, however little of it can
+// be compressed.
+constexpr size_t kMaxEncoded = size_t{7} << 20;
 
 bool AnySpread(const std::vector<Series>& series) {
   return std::any_of(series.begin(), series.end(), [](const Series& s) { return s.metric.spread; });
@@ -32,6 +35,15 @@ void WriteWhole(const std::vector<Series>& series, ByteWriter& out) {
   for (const Series& s : series) WriteSeries(s, out);
 }
 
+// One series, and with how many bytes it begins like the one before it.
+size_t WriteOne(const Series& series, std::string_view last, std::string& bytes) {
+  bytes.clear();
+  ByteWriter one(bytes);
+  WriteSeries(series, one);
+  const auto differ = std::mismatch(bytes.begin(), bytes.end(), last.begin(), last.end());
+  return static_cast<size_t>(differ.first - bytes.begin());
+}
+
 // A text that begins like the one before it has the length of that beginning instead. The number
 // of bytes without the beginnings.
 size_t WriteShared(const std::vector<Series>& series, ByteWriter& out) {
@@ -41,11 +53,7 @@ size_t WriteShared(const std::vector<Series>& series, ByteWriter& out) {
   std::string bytes;
   size_t plain = 0;
   for (const Series& s : series) {
-    bytes.clear();
-    ByteWriter one(bytes);
-    WriteSeries(s, one);
-    const auto differ = std::mismatch(bytes.begin(), bytes.end(), last.begin(), last.end());
-    const auto shared = static_cast<size_t>(differ.first - bytes.begin());
+    const size_t shared = WriteOne(s, last, bytes);
     out.Varint(shared);
     out.Text(std::string_view(bytes).substr(shared));
     plain += bytes.size();
@@ -122,6 +130,20 @@ Result<Schema::Ptr> Schema::Decode(std::string_view bytes) {
   }
   return Status(Code::kCorrupt,
                 fmt::format("read a schema of {} bytes: it is damaged", bytes.size()));
+}
+
+bool SchemaRoom::Take(const Series& series) {
+  constexpr size_t kLengths = 6;  // at most, of the beginning and the rest
+  const size_t shared = WriteOne(series, last_, one_);
+  const size_t encoded = encoded_ + one_.size() - shared + kLengths;
+  if (series_ == kMaxSeries || encoded > kMaxEncoded || plain_ + one_.size() > kMaxPlain) {
+    return false;
+  }
+  ++series_;
+  plain_ += one_.size();
+  encoded_ = encoded;
+  last_.swap(one_);
+  return true;
 }
 
 std::string PackSchema(const Schema& schema) { return Pack(schema.encoded()); }

@@ -50,6 +50,21 @@ class Schema {
   uint64_t id_ = 0;
 };
 
+// What a schema may hold that grows series by series: kMaxSeries of them, and no more bytes than go
+// over a link in one message and are believed of a file.
+class SchemaRoom {
+ public:
+  // Takes the series' place after those before it; false, and nothing is taken, if it has none.
+  bool Take(const Series& series);
+
+ private:
+  size_t series_ = 0;
+  size_t plain_ = 0;
+  size_t encoded_ = 0;
+  std::string last_;
+  std::string one_;
+};
+
 // A schema as it goes over a link: encoded and compressed, as help texts and names are much alike.
 std::string PackSchema(const Schema& schema);
 

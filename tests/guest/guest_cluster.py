@@ -58,9 +58,11 @@ COVERAGE = re.compile(r"Coverage [\d.]+ %: (\d+) of (\d+) node samples(?: (\d+) 
 
 
 def has_all_samples(report):
-    """That were taken: a busy machine may let a daemon miss some, and the report says how many."""
-    got, expected, skipped = COVERAGE.search(" ".join(report.split())).groups()
-    return int(got) + int(skipped or 0) == int(expected)
+    """Or says what became of them: a busy machine may let a daemon miss some, and let few come too late."""
+    text = " ".join(report.split())
+    got, expected, skipped = (int(number or 0) for number in COVERAGE.search(text).groups())
+    late = sum(map(int, re.findall(r"(\d+) samples came too late to be merged", text)))
+    return expected - got - skipped == late <= max(2, expected / 10)
 
 
 class NothingToSee(Exception):

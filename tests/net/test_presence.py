@@ -81,13 +81,16 @@ def test_a_daemon_that_is_stopped_is_absent_and_back(make_step):
     job = step.check_profile()
     runs = runs_of(job)
     check_runs(runs)
-    gone = next(run for run in runs if run["left"] and run["first"] > begin - step.period)
-    back = next(run for run in runs if run["first"] > gone["first"] and run["nodes"] == 4)
+    story = f"from {begin} to {end} without it in {away}; stored: {runs}"
     # Of the tick at which it was stopped its sample may have come when it was back.
-    assert -0.1 < (away[0] - gone["first"]) / step.period < 1.1, (runs, away)
-    assert away[-1] < back["first"] < end + HEALS_WITHIN + late, (runs, away)
+    gone = [run for run in runs if run["first"] < away[0] + step.period / 2][-1]
+    back = next(run for run in runs if run["first"] > gone["first"] and run["nodes"] == 4)
+    # On a busy machine it may have been away already when it was stopped.
+    assert gone["left"] == 1, story
+    assert gone["first"] < begin or away[0] - gone["first"] < 1.1 * step.period, story
+    assert away[-1] < back["first"] < end + HEALS_WITHIN + late, story
     # Nobody else was away, and the last tick at which it was there is the one before it left.
-    assert abs(gone["first"] - step.period - back["back_from"]) < step.period / 10, runs
+    assert abs(gone["first"] - step.period - back["back_from"]) < step.period / 10, story
     step.check_presence(job, step.stored_rows()[:-1])
     with step.serving() as ask:
         for metric in (PRESENT, COUNTED):

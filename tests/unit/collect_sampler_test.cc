@@ -127,6 +127,7 @@ TEST_F(SamplerTest, WhatTheDaemonSentAndKeepsIsTold) {
                        .queued_bytes = 2,
                        .stored_bytes = 3,
                        .unacknowledged_bytes = 4,
+                       .left_out_series = 6,
                        .dropped_rows = 5});
     sampler.Sample(kSecond);
     EXPECT_EQ(value(sampler, "sonde_sent_bytes_total"), 1);
@@ -138,6 +139,7 @@ TEST_F(SamplerTest, WhatTheDaemonSentAndKeepsIsTold) {
     EXPECT_EQ(value(sampler, "sonde_queued_bytes"), 2);
     EXPECT_EQ(value(sampler, "sonde_unacknowledged_bytes"), 4);
     EXPECT_EQ(value(sampler, "sonde_dropped_samples_total"), 5);
+    EXPECT_EQ(value(sampler, "sonde_left_out_series_total"), 6);
   }
 }
 

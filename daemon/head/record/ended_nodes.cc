@@ -11,7 +11,13 @@ EndedNodes::Fate EndedNodes::Add(const FrameInfo& info, std::span<const uint32_t
   if (ended_.Intersects(info.nodes)) {
     return ended_.HasAll(info.nodes) ? Fate::kRepeated : Fate::kOverlaps;
   }
-  Part part{info.tick, {columns.begin(), columns.end()}, {values.begin(), values.end()}};
+  Part part{.when = info.tick};
+  const size_t n = std::min(columns.size(), values.size());
+  for (size_t i = 0; i < n; ++i) {
+    if (columns[i] == SeriesUnion::kLeftOut) continue;
+    part.columns.push_back(columns[i]);
+    part.values.push_back(values[i]);
+  }
   if (info.lost) {
     AddLost(info.nodes.first(), std::move(part));
     return Fate::kAdded;
@@ -23,8 +29,7 @@ EndedNodes::Fate EndedNodes::Add(const FrameInfo& info, std::span<const uint32_t
 }
 
 void EndedNodes::Merge(const Part& part, std::vector<Reduced>& into) {
-  const size_t n = std::min(part.columns.size(), part.values.size());
-  for (size_t i = 0; i < n; ++i) {
+  for (size_t i = 0; i < part.columns.size(); ++i) {
     if (part.columns[i] >= into.size()) into.resize(part.columns[i] + 1);
     into[part.columns[i]].Merge(part.values[i]);
   }
@@ -101,8 +106,7 @@ void EndedNodes::AddTo(TickMerger::Row& row, const std::vector<Series>& series,
     const Part* part = Take(row, node, lost);
     if (part == nullptr) continue;
     std::vector<bool> got(row.values.size());
-    const size_t count = std::min(part->columns.size(), part->values.size());
-    for (size_t i = 0; i < count; ++i) {
+    for (size_t i = 0; i < part->columns.size(); ++i) {
       const size_t column = part->columns[i];
       if (column < got.size() && add(column, part->values[i])) got[column] = true;
     }

@@ -26,7 +26,7 @@ class EndedNodes {
     kRepeated,  // all of the nodes had said theirs before
     kOverlaps,  // some had; nothing was added
   };
-  // Last values, by the columns of the step's series.
+  // Last values, by the columns of the step's series; of SeriesUnion::kLeftOut nothing is kept.
   Fate Add(const FrameInfo& info, std::span<const uint32_t> columns,
            std::span<const Reduced> values);
   // Whether anything is known of its end.
@@ -63,7 +63,7 @@ class EndedNodes {
   struct Part {
     Nanos when;
     std::vector<uint32_t> columns;
-    std::vector<Reduced> values;
+    std::vector<Reduced> values;  // as many
     Nanos until = 0;  // of a lost one: when the node's own last values begin to count; 0: not known
     uint64_t number = 0;  // of a lost one, from 1 on
   };

@@ -79,6 +79,9 @@ void RowPath::OnRow(const tree::TickMerger::Row& row, bool late) {
 }
 
 void RowPath::Append(const tree::TickMerger::Row& row) {
+  if (merger_.all().left_out() > 0 && !std::exchange(said_left_out_, true)) {
+    record_.AddNote(merger_.all().LeftOutNote());
+  }
   whole_.tick = row.tick;
   whole_.nodes = row.nodes;
   whole_.values = row.values;
@@ -246,6 +249,10 @@ void RowPath::Finish(Nanos now) {
 }
 
 void RowPath::NoteMissing(size_t nodes) {
+  if (const size_t series = merger_.all().left_out(); series > 0) {
+    record_.AddNote(fmt::format("{}{} series are missing in the totals over all nodes",
+                                series == kMaxSeries ? "at least " : "", series));
+  }
   if (missing_samples_ > 0) {
     record_.AddNote(fmt::format("{} samples came too late to be merged", missing_samples_));
   }

@@ -140,6 +140,7 @@ class RowPath final : private tree::Children::Owner {
   std::vector<Reduced> late_;    // a part that comes late to a row
   Nanos inherited_ = 0;          // another head has stored the rows up to this tick
   uint32_t unsafe_rows_ = 0;
+  bool said_left_out_ = false;
   uint64_t missing_samples_ = 0;  // that came too late, or with others' that were there
   uint64_t early_samples_ = 0;    // of ticks far ahead of the time
   uint64_t unknown_samples_ = 0;  // of nodes that there are not, or together with such

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <string>
 #include <unordered_map>
+#include <utility>
 
 namespace sonde::tree {
 namespace {
@@ -20,21 +21,17 @@ uint32_t RankOf(const Tags& tags) {
 bool OwnReducer::SetSchemas(std::span<const Schema::Ptr> groups) {
   if (std::equal(groups.begin(), groups.end(), groups_.begin(), groups_.end())) return false;
   columns_.assign(groups.size(), {});
-  std::vector<Series> reduced;
-  std::unordered_map<std::string, uint32_t> index;
+  reduced_ = {};
   for (size_t g = 0; g < groups.size(); ++g) {
     if (groups[g] == nullptr) continue;
     for (const Series& series : groups[g]->series()) {
       Series merged = series;
       merged.tags.Erase("task");
-      const auto [at, added] = index.try_emplace(SeriesName(merged.metric.name, merged.tags),
-                                                 static_cast<uint32_t>(reduced.size()));
-      if (added) reduced.push_back(std::move(merged));
-      columns_[g].push_back({at->second, {node_, RankOf(series.tags)}});
+      columns_[g].push_back({reduced_.ColumnOf(merged), {node_, RankOf(series.tags)}});
     }
   }
-  values_.assign(reduced.size(), Reduced());
-  Schema::Ptr schema = Schema::Make(std::move(reduced));
+  values_.assign(reduced_.size(), Reduced());
+  Schema::Ptr schema = reduced_.schema();
   SetSpreads(groups, *schema);
   groups_.assign(groups.begin(), groups.end());
   const bool changed = schema_ == nullptr || schema->id() != schema_->id();
@@ -61,12 +58,13 @@ void OwnReducer::SetSpreads(std::span<const Schema::Ptr> groups, const Schema& r
   for (size_t g = 0; g < groups.size(); ++g) {
     for (uint32_t i = 0; i < columns_[g].size(); ++i) {
       const Series& series = (*groups[g])[i];
-      const uint32_t place = places[columns_[g][i].reduced];
+      const uint32_t at = columns_[g][i].reduced;
+      const uint32_t place = at == SeriesUnion::kLeftOut ? UINT32_MAX : places[at];
       if (!series.metric.spread || place == UINT32_MAX) continue;
       SpreadColumn column{i, place, series.metric.type != MetricType::kGauge};
-      const auto at = before.find(SeriesName(series.metric.name, series.tags));
-      if (at != before.end() && at->second.rate == column.rate) {
-        column = at->second;
+      const auto known = before.find(SeriesName(series.metric.name, series.tags));
+      if (known != before.end() && known->second.rate == column.rate) {
+        column = known->second;
         column.column = i;
         column.spread = place;
       }
@@ -104,8 +102,10 @@ void OwnReducer::AddRate(SpreadColumn& column, double value) {
 
 void OwnReducer::Add(size_t group, std::span<const double> row) {
   const std::vector<Column>& columns = columns_[group];
-  for (size_t i = 0; i < columns.size(); ++i)
+  for (size_t i = 0; i < columns.size(); ++i) {
+    if (columns[i].reduced == SeriesUnion::kLeftOut) continue;
     values_[columns[i].reduced].Add(row[i], columns[i].owner);
+  }
   for (SpreadColumn& column : spread_columns_[group]) {
     const double value = row[column.column];
     if (column.rate) {

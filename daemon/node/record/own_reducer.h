@@ -1,7 +1,7 @@
 // A node's own rows as reduced values: what it contributes to its frames.
 //
 // Series that differ only in the tag `task` become one, owned by node and rank; everything else
-// keeps its tags and is owned by the node.
+// keeps its tags and is owned by the node. What has no room in a schema is left out (SeriesUnion).
 //
 // A series that declares its spread has a sketch besides: of a gauge's values, of a counter's rates
 // per second since the point before. A counter's first point has none.
@@ -15,6 +15,7 @@
 
 #include "core/time.h"
 #include "daemon/tree/frame.h"
+#include "daemon/tree/series_union.h"
 #include "series/block/schema.h"
 #include "series/sketch/quantile_sketch.h"
 #include "series/store/reduced.h"
@@ -27,6 +28,8 @@ class OwnReducer {
   // schema changed.
   bool SetSchemas(std::span<const Schema::Ptr> groups);
   const Schema::Ptr& schema() const { return schema_; }
+  // The series of the newest schemas.
+  const SeriesUnion& reduced() const { return reduced_; }
   void SetNode(uint32_t node);
 
   // Begins the values of a sample at `time`; a second time for one sample gives the same.
@@ -40,7 +43,7 @@ class OwnReducer {
 
  private:
   struct Column {
-    uint32_t reduced;
+    uint32_t reduced;  // or SeriesUnion::kLeftOut
     Owner owner;
   };
   // A series with a spread, by its column in its group.
@@ -58,6 +61,7 @@ class OwnReducer {
 
   std::vector<Schema::Ptr> groups_;
   std::vector<std::vector<Column>> columns_;  // by group
+  SeriesUnion reduced_;
   Schema::Ptr schema_;
   std::vector<Reduced> values_;
   std::vector<std::vector<SpreadColumn>> spread_columns_;  // by group

@@ -47,6 +47,7 @@ class Recorder {
 
   // The newest sample, reduced.
   const Schema::Ptr& reduced_schema() const { return reducer_.schema(); }
+  const tree::SeriesUnion& reduced_series() const { return reducer_.reduced(); }
   const std::vector<Reduced>& reduced() const { return reducer_.values(); }
   tree::FrameValues reduced_frame() const { return reducer_.frame(); }
 

@@ -51,6 +51,8 @@ class Relay final : private Children::Owner {
   Uplink& uplink() { return uplink_; }
   const Uplink& uplink() const { return uplink_; }
   void SetNode(uint32_t index) { index_ = index; }
+  // Of the children's frames.
+  const SeriesUnion& series() const { return merger_.all(); }
 
   // As Uplink::Use.
   void Use(Link* link, bool tell_former) {

@@ -53,10 +53,18 @@ class ListTest(ArchivePage):
         return int(re.search(r"([\d,]+) steps?$", text).group(1).replace(",", ""))
 
     def expect_list(self, **parameters):
-        """The rows are those of the API for these parameters, in its order."""
-        answer = self.steps(**parameters)
-        ids = [f"{step['job']}.{step['step']}" for step in answer["steps"]]
-        self.until_equal(lambda: (self.found(), self.ids()), (answer["found"], ids))
+        """The rows are those of the API for these parameters, in its order; of a step that runs numbers
+        and place change."""
+        answer = None
+
+        def differs():
+            nonlocal answer
+            answer = self.steps(**parameters)
+            ids = [f"{step['job']}.{step['step']}" for step in answer["steps"]]
+            shown, told = (self.found(), self.ids()), (answer["found"], ids)
+            return shown != told and (shown, told)
+
+        self.until_equal(differs, False)
         return answer
 
     def control(self, label):
