@@ -4,6 +4,7 @@
 
 #include <array>
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <chrono>
@@ -127,14 +128,22 @@ class Door::Guest : public std::enable_shared_from_this<Door::Guest> {
         socket_(std::make_shared<Socket>(std::move(socket))),
         timer_(door.context_),
         peer_(PeerOf(socket_->native_handle())),
-        count_(door.guests_) {
-    ++*count_;
+        shares_(peer_ && !door.gatekeeper_.IsProxysAccount(*peer_)),
+        guests_(door.guests_) {
+    ++guests_->all;
+    if (shares_) ++guests_->of[*peer_];
   }
-  ~Guest() { --*count_; }
+  ~Guest() {
+    --guests_->all;
+    if (shares_ && --guests_->of[*peer_] == 0) guests_->of.erase(*peer_);
+  }
   Guest(const Guest&) = delete;
   Guest& operator=(const Guest&) = delete;
 
   void Begin() {
+    if (shares_ && guests_->of[*peer_] > kShare) {
+      return Answer(web::ErrorResponse(503, "too many connections of yours at a time; ask again"));
+    }
     Expect(std::chrono::nanoseconds(kPatience));
     Read();
   }
@@ -159,7 +168,8 @@ class Door::Guest : public std::enable_shared_from_this<Door::Guest> {
   const std::shared_ptr<Socket> socket_;
   asio::steady_timer timer_;
   const std::optional<uid_t> peer_;
-  const std::shared_ptr<size_t> count_;
+  const bool shares_;
+  const std::shared_ptr<Guests> guests_;
   std::string bytes_;
   std::array<char, 4096> piece_;
 };
@@ -233,7 +243,7 @@ Status Door::Listen(UniqueFd listener, Tells tells) {
 void Door::Accept(Listener& listener) {
   listener.acceptor.async_accept([this, &listener](const error_code& error, Socket socket) {
     if (error == asio::error::operation_aborted) return;
-    if (error || *guests_ >= kMaxGuests) {
+    if (error || guests_->all >= kMaxGuests) {
       // Out of descriptors, or too many at once: connections wait in the kernel.
       listener.pause.expires_after(kAcceptPause);
       listener.pause.async_wait([this, &listener](const error_code& cancelled) {
@@ -251,8 +261,16 @@ void Door::OnHead(const std::shared_ptr<Guest>& guest, size_t length) {
   const Result<SiteRequest> request =
       ParseSiteRequest(std::string_view(guest->bytes()).substr(0, length));
   if (!request.ok()) return guest->Answer(web::ErrorResponse(400, request.status().message()));
-  if (guest->tells() == Tells::kTokens) return guest->Answer(TokenFor(guest->peer(), *request));
-  OnRequest(guest, *request);
+  asio::post(workers_, [this, guest, request = *request]() mutable {
+    Decision decision = guest->tells() == Tells::kTokens
+                            ? Decision(TokenFor(guest->peer(), request))
+                            : Decide(request, guest->peer());
+    asio::post(context_, [this, guest = std::move(guest), request = std::move(request),
+                          decision = std::move(decision)] {
+      if (const auto* answer = std::get_if<web::Response>(&decision)) return guest->Answer(*answer);
+      Enter(guest, request, std::get<Entry>(decision));
+    });
+  });
 }
 
 web::Response Door::TokenFor(std::optional<uid_t> peer, const SiteRequest& request) const {
@@ -267,54 +285,60 @@ web::Response Door::TokenFor(std::optional<uid_t> peer, const SiteRequest& reque
   return response;
 }
 
-void Door::OnRequest(const std::shared_ptr<Guest>& guest, const SiteRequest& request) {
-  const Result<Visitor> visitor = gatekeeper_.Admit(guest->peer(), request);
-  if (!visitor.ok()) return guest->Answer(web::ErrorResponse(403, visitor.status().message()));
-  if (visitor->by_proxy) return Enter(guest, request, *visitor, true);
+Door::Decision Door::Decide(const SiteRequest& request, std::optional<uid_t> peer) const {
+  const Result<Visitor> visitor = gatekeeper_.Admit(peer, request);
+  if (!visitor.ok()) return web::ErrorResponse(403, visitor.status().message());
+  if (visitor->by_proxy) return MayEnter(request, *visitor, true);
   const Result<web::Request> asked = AskedOf(request, ParseSiteTarget(request.target));
-  if (!asked.ok()) return guest->Answer(web::ErrorResponse(asked.status()));
+  if (!asked.ok()) return web::ErrorResponse(asked.status());
   const web::Auth auth(tokens_.Of(visitor->account));
   using enum web::Auth::Verdict;
   switch (auth.Check(*asked)) {
     case kAllowed:
-      return Enter(guest, request, *visitor, false);
+      return MayEnter(request, *visitor, false);
     case kByBrowser:
-      return Enter(guest, request, *visitor, true);
+      return MayEnter(request, *visitor, true);
     case kPageOnly:
-      return guest->Answer(PageFor(request, asked->path));
+      return PageFor(request, asked->path);
     case kRedirect:
-      return guest->Answer(auth.Redirect(*asked));
+      return auth.Redirect(*asked);
     case kRefused:
-      return guest->Answer(web::Auth::Refuse(*asked, kNoToken));
+      return web::Auth::Refuse(*asked, kNoToken);
     case kOtherOrigin:
-      return guest->Answer(web::Auth::RefuseOrigin(*asked));
+      break;
   }
+  return web::Auth::RefuseOrigin(*asked);
 }
 
-// `by_browser`: a browser may have sent the proof by itself.
-void Door::Enter(const std::shared_ptr<Guest>& guest, const SiteRequest& request,
-                 const Visitor& visitor, bool by_browser) {
-  const SiteTarget target = ParseSiteTarget(request.target);
+Door::Decision Door::MayEnter(const SiteRequest& request, const Visitor& visitor,
+                              bool by_browser) const {
   if (request.target == "/users") {
-    if (request.method != "GET") return guest->Answer(web::ErrorResponse(405, "expected GET"));
-    return guest->Answer(Users(visitor));
+    if (request.method != "GET") return web::ErrorResponse(405, "expected GET");
+    return Users(visitor);
   }
+  const SiteTarget target = ParseSiteTarget(request.target);
   const Result<Account> owner = gatekeeper_.OwnerFor(visitor, target.user);
-  if (!owner.ok()) return guest->Answer(web::ErrorResponse(404, owner.status().message()));
-  if (const auto moved = WithSlash(target)) return guest->Answer(*moved);
-  Remark(visitor, *owner);
+  if (!owner.ok()) return web::ErrorResponse(404, owner.status().message());
+  if (auto moved = WithSlash(target)) return *std::move(moved);
+  return Entry{visitor, *owner, by_browser};
+}
+
+void Door::Enter(const std::shared_ptr<Guest>& guest, const SiteRequest& request,
+                 const Entry& entry) {
+  Remark(entry.visitor, entry.owner);
+  const SiteTarget target = ParseSiteTarget(request.target);
   const size_t length = web::HeadLength(guest->bytes());
-  servers_.Hand(owner->name, {guest->Leave(),
-                              [request, target, by_browser,
-                               body = guest->bytes().substr(length)](const std::string& token) {
-                                const std::string proof =
-                                    by_browser ? "Cookie: " + web::Auth(token).Cookie()
-                                               : "Authorization: Bearer " + token;
-                                return HeadFor(request, target, proof) + body;
-                              },
-                              [guest](const Status& why) {
-                                guest->Answer(web::ErrorResponse(StatusOf(why), why.message()));
-                              }});
+  servers_.Hand(entry.owner.name,
+                {guest->Leave(),
+                 [request, target, by_browser = entry.by_browser,
+                  body = guest->bytes().substr(length)](const std::string& token) {
+                   const std::string proof = by_browser ? "Cookie: " + web::Auth(token).Cookie()
+                                                        : "Authorization: Bearer " + token;
+                   return HeadFor(request, target, proof) + body;
+                 },
+                 [guest](const Status& why) {
+                   guest->Answer(web::ErrorResponse(StatusOf(why), why.message()));
+                 }});
 }
 
 web::Response Door::Users(const Visitor& visitor) const {

@@ -53,6 +53,8 @@ class Gatekeeper {
   // `peer`: the uid at the other end of a Unix socket. kPermission for an unknown visitor, and for
   // requests of another site's page.
   Result<Visitor> Admit(std::optional<uid_t> peer, const SiteRequest& request) const;
+  // Whose connections are for others.
+  bool IsProxysAccount(uid_t peer) const { return rules_.proxy == peer; }
   // The account of a process that has connected over a Unix socket.
   Result<Account> AccountOf(uid_t peer) const;
   // The owner of the archive for a visitor who named that user, or nobody (""). kNotFound if there

@@ -98,20 +98,47 @@ Status DropRights(const Account& account) {
 struct DoorParts {
   const Config& config;
   const Accounts& accounts;
-  SiteRules rules;
   Account account;
-  std::string key;  // of the tokens
+  std::string path;  // of the Unix socket; "": an address
   UniqueFd listener;
   UniqueFd teller;  // of tokens; none where a proxy's secret tells who asks
   UniqueFd starter;
 };
 
+// The proxy's secret and the key of the tokens.
+struct Secrets {
+  SiteRules rules;
+  std::string key;
+};
+
+// Read by the door, before it gives up its rights, and by no process that users' are forked from.
+Result<Secrets> ReadSecrets(const DoorParts& parts) {
+  Result<SiteRules> rules = RulesOf(parts.config, parts.accounts);
+  if (!rules.ok()) return rules.status();
+  if (parts.path.empty() && rules->proxy_secret.empty()) {
+    return Status(Code::kInvalid,
+                  "who comes to an address is known only by a proxy's secret; set "
+                  "site_proxy_secret and site_user_header, or listen on unix:/PATH");
+  }
+  Result<std::string> key =
+      parts.path.empty() ? std::string() : Tokens::KeyAt(parts.path + kTokenKey);
+  if (!key.ok()) return key.status();
+  return Secrets{*std::move(rules), *std::move(key)};
+}
+
+constexpr std::string_view kReady = "ready";
+
+// Its first message to the starter is kReady, or why it cannot begin.
 Status RunDoor(DoorParts parts) {
-  SONDE_RETURN_IF_ERROR(DropRights(parts.account));
+  Result<Secrets> secrets = ReadSecrets(parts);
+  const Status began = secrets.ok() ? DropRights(parts.account) : secrets.status();
+  SONDE_RETURN_IF_ERROR(
+      SendMessage(parts.starter.get(), began.ok() ? kReady : std::string_view(began.message())));
+  if (!began.ok()) return {};  // the starter says it
   boost::asio::io_context context(1);
-  const Gatekeeper gatekeeper(std::move(parts.rules), parts.accounts);
+  const Gatekeeper gatekeeper(std::move(secrets->rules), parts.accounts);
   UserServers servers(context, std::move(parts.starter), parts.config.site_open);
-  const Tokens tokens(std::move(parts.key));
+  const Tokens tokens(std::move(secrets->key));
   Door door(context, gatekeeper, tokens, servers,
             [&parts] { return UsersBy(parts.config.archive, parts.accounts); });
   SONDE_RETURN_IF_ERROR(door.Listen(std::move(parts.listener)));
@@ -154,16 +181,7 @@ Status ServeSite(Config config, const std::string& listen) {
   if (level.ok()) SONDE_RETURN_IF_ERROR(log::Open("sonde", "", *level));
   if (!config.site_archives.empty()) config.archive = config.site_archives;
   const Accounts& accounts = Accounts::System();
-  Result<SiteRules> rules = RulesOf(config, accounts);
-  if (!rules.ok()) return rules.status();
   const bool local = listen.starts_with(kUnixPrefix);
-  if (!local && rules->proxy_secret.empty()) {
-    return {
-        Code::kInvalid,
-        fmt::format("--listen {}: who comes to an address is known only by a proxy's secret; set "
-                    "site_proxy_secret and site_user_header, or listen on unix:/PATH",
-                    listen)};
-  }
   const std::string name = config.site_account.empty() ? "nobody" : config.site_account;
   Result<Account> account = accounts.ByName(name);
   if (!account.ok()) return account.status().Within("site_account");
@@ -172,13 +190,14 @@ Status ServeSite(Config config, const std::string& listen) {
   }
   Result<UniqueFd> listener = Listen(listen);
   if (!listener.ok()) return listener.status();
-  std::string key;
   UniqueFd teller;
   const std::string path = local ? listen.substr(kUnixPrefix.size()) : "";
+  const auto take_away = [&] {
+    if (!local) return;
+    unlink(path.c_str());
+    unlink((path + kTokenSocket).c_str());
+  };
   if (local) {
-    Result<std::string> known = Tokens::KeyAt(path + kTokenKey);
-    if (!known.ok()) return known.status();
-    key = *std::move(known);
     Result<UniqueFd> second = Listen(listen + kTokenSocket);
     if (!second.ok()) return second.status();
     teller = *std::move(second);
@@ -190,20 +209,24 @@ Status ServeSite(Config config, const std::string& listen) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) sigaddset(&stop, signal);
   sigprocmask(SIG_BLOCK, &stop, nullptr);
   const Result<pid_t> door =
-      StartDoor({config, accounts, *std::move(rules), *std::move(account), std::move(key),
-                 *std::move(listener), std::move(teller), std::move(ends->second)},
+      StartDoor({config, accounts, *std::move(account), path, *std::move(listener),
+                 std::move(teller), std::move(ends->second)},
                 ends->first);
   if (!door.ok()) return door.status();
+  const Result<Message> began = ReceiveMessage(ends->first.get(), true);
+  if (!began.ok() || began->text != kReady) {
+    waitpid(*door, nullptr, 0);
+    take_away();
+    if (began.ok()) return {Code::kInvalid, began->text};
+    return {Code::kInternal, "the door has ended as it began; its messages say why"};
+  }
   fmt::print("Archives of all users at {}\n", listen);
   std::fflush(stdout);
   const bool asked = Starter(config, accounts, config.site_open).Run(ends->first, stop);
   // A door that has closed its end is ending, and may still report why.
   if (asked) kill(*door, SIGTERM);
   waitpid(*door, nullptr, 0);
-  if (local) {
-    unlink(path.c_str());
-    unlink((path + kTokenSocket).c_str());
-  }
+  take_away();
   return asked ? Status() : Status(Code::kInternal, "the door has ended; its messages say why");
 }
 

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 #include <utility>
 
 #include "core/log.h"
@@ -18,20 +19,40 @@
 namespace sonde::site {
 
 bool Starter::Run(const UniqueFd& door, const sigset_t& signals) {
+  sigset_t child;
+  sigemptyset(&child);
+  sigaddset(&child, SIGCHLD);
+  sigprocmask(SIG_BLOCK, &child, nullptr);
   const UniqueFd signalled(signalfd(-1, &signals, SFD_CLOEXEC));
+  const UniqueFd ended(signalfd(-1, &child, SFD_CLOEXEC | SFD_NONBLOCK));
   for (;;) {
-    pollfd ready[2] = {{signalled.get(), POLLIN, 0}, {door.get(), POLLIN, 0}};
-    if (poll(ready, 2, -1) < 0) continue;
+    pollfd ready[] = {
+        {signalled.get(), POLLIN, 0}, {door.get(), POLLIN, 0}, {ended.get(), POLLIN, 0}};
+    if (poll(ready, std::size(ready), -1) < 0) continue;
     if (ready[0].revents != 0) return true;
+    signalfd_siginfo info;
+    while (read(ended.get(), &info, sizeof(info)) == static_cast<ssize_t>(sizeof(info))) {
+    }
+    Reap();
+    if (ready[1].revents == 0) continue;
     const Result<Message> asked = ReceiveMessage(door.get(), true);
     if (!asked.ok()) return false;
-    Reap();
     Start(asked->text, door);
   }
 }
 
 void Starter::Reap() {
-  std::erase_if(running_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) == pid; });
+  std::erase_if(running_, [](const Running& process) {
+    return waitpid(process.pid, nullptr, WNOHANG) == process.pid;
+  });
+}
+
+// A user can stop his processes, and have his archive hang: those before the last one have to end.
+void Starter::KeepFew(uid_t user) {
+  size_t count = 0;
+  for (auto at = running_.rbegin(); at != running_.rend(); ++at) {
+    if (at->user == user && ++count >= kOfOneUser) kill(at->pid, SIGKILL);
+  }
 }
 
 void Starter::Start(const std::string& user, const UniqueFd& door) {
@@ -46,6 +67,7 @@ void Starter::Start(const std::string& user, const UniqueFd& door) {
 }
 
 Result<UniqueFd> Starter::Fork(const Account& account, const UniqueFd& door) {
+  KeepFew(account.uid);
   // Processes that were told to end take a moment.
   if (running_.size() >= 2 * most_) {
     return Status(Code::kLimit, "too many processes of users run; ask again");
@@ -56,7 +78,7 @@ Result<UniqueFd> Starter::Fork(const Account& account, const UniqueFd& door) {
   const pid_t pid = fork();
   if (pid < 0) return SystemError("start a process");
   if (pid > 0) {
-    running_.push_back(pid);
+    running_.push_back({pid, account.uid});
     return std::move(ends->first);
   }
   close(door.get());

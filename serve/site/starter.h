@@ -19,7 +19,10 @@ namespace sonde::site {
 
 class Starter {
  public:
-  // Runs at most `most` processes at a time. The references must outlive it.
+  static constexpr size_t kOfOneUser = 2;  // one that serves, and one that ends
+
+  // Runs at most `most` processes at a time, besides those that end. The references must outlive
+  // it.
   Starter(const Config& config, const Accounts& accounts, size_t most)
       : config_(config), accounts_(accounts), most_(most) {}
 
@@ -30,11 +33,16 @@ class Starter {
   void Start(const std::string& user, const UniqueFd& door);
   Result<UniqueFd> Fork(const Account& account, const UniqueFd& door);
   void Reap();
+  void KeepFew(uid_t user);
 
   const Config& config_;
   const Accounts& accounts_;
   const size_t most_;
-  std::vector<pid_t> running_;
+  struct Running {
+    pid_t pid;
+    uid_t user;
+  };
+  std::vector<Running> running_;  // in the order of their starts
 };
 
 }  // namespace sonde::site

@@ -1,9 +1,9 @@
 #include "serve/site/user_process.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <grp.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
 #include <sys/resource.h>
@@ -12,8 +12,12 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstdlib>
+#include <cstring>
+#include <ctime>
 #include <memory>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -34,6 +38,31 @@ void KeepToItself() {
   prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   const rlimit no_core{0, 0};
   setrlimit(RLIMIT_CORE, &no_core);
+}
+
+// Until the next call; 0: for ever. SIGKILL ends also who is stopped, or waits for a server of
+// files.
+void KillAfter(int seconds) {
+  static const timer_t timer = [] {
+    sigevent how{};
+    how.sigev_notify = SIGEV_SIGNAL;
+    how.sigev_signo = SIGKILL;
+    timer_t made{};
+    return timer_create(CLOCK_MONOTONIC, &how, &made) == 0 ? made : timer_t{};
+  }();
+  const itimerspec when{{}, {seconds, 0}};
+  timer_settime(timer, 0, &when, nullptr);
+}
+
+// Nothing else is harmed by what an archive holds.
+void LimitMemory() {
+  const rlimit most{kMostMemory, kMostMemory};
+  setrlimit(RLIMIT_DATA, &most);
+  const UniqueFd score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+  constexpr std::string_view kFirst = "500";
+  if (score.get() < 0 || write(score.get(), kFirst.data(), kFirst.size()) < 0) {
+    log::Warning("oom_score_adj: {}", std::strerror(errno));
+  }
 }
 
 void SetEnvironment(const Account& account) {
@@ -107,6 +136,7 @@ Result<std::string> RandomToken() {
 Status BecomeUser(const Account& account) {
   if (account.uid == 0) return {Code::kPermission, "root's archive is not served"};
   SetEnvironment(account);
+  LimitMemory();
   if (initgroups(account.name.c_str(), account.gid) != 0 ||
       setresgid(account.gid, account.gid, account.gid) != 0 ||
       setresuid(account.uid, account.uid, account.uid) != 0) {
@@ -119,13 +149,16 @@ Status BecomeUser(const Account& account) {
 }
 
 int ServeUser(const Account& account, const Config& config, UniqueFd door) {
+  KillAfter(kMostToOpen);
   const Result<std::string> token = RandomToken();
   const Result<std::unique_ptr<web::Server>> server =
       token.ok() ? Open(account, config, *token) : token.status();
   const std::string hello =
       server.ok() ? "ok " + *token : "error " + std::string(server.status().message());
   if (!SendMessage(door.get(), hello).ok() || !server.ok()) return EXIT_FAILURE;
+  KillAfter(0);
   TakeVisits(**server, door);
+  KillAfter(kMostToEnd);
   // The door finds it closed, and starts another process for later connections; connections that it
   // sent before are still answered.
   shutdown(door.get(), SHUT_RD);

@@ -138,14 +138,38 @@ def is_ready(pid):
     return caught >> (signal.SIGSEGV - 1) & 1
 
 
-def test_healthy_steps_say_nothing(cluster):
-    with hears(cluster):
-        for level in ("1", "2", "3", "4"):
-            done = cluster.run(["srun", "-N1", "-w", "n1", f"--telemetry-level={level}", "true"])
-            assert done.returncode == 0 and "error" not in done.stderr, done.stderr
+# Of a step that is over before its head gets a processor.
+TOO_LATE = "it has said nothing when the tasks had ended"
+
+
+def says_nothing(cluster, run):
+    """A machine that also runs other tests may keep a head waiting for longer than its step: that one
+    is no healthy step, and another is tried."""
+    for _ in range(4):
+        before = len(said(cluster))
+        run()
+        wait_for_end(cluster)
+        lines = said(cluster)[before:]
+        if not any(TOO_LATE in line for line in lines):
+            break
+    assert not lines
+
+
+@pytest.mark.parametrize("level", ["1", "2", "3", "4"])
+def test_healthy_steps_say_nothing(cluster, level):
+    def run():
+        done = cluster.run(["srun", "-N1", "-w", "n1", f"--telemetry-level={level}", "true"])
+        assert done.returncode == 0 and "error" not in done.stderr, done.stderr
+
+    says_nothing(cluster, run)
+
+
+def test_healthy_batch_steps_say_nothing(cluster):
+    def run():
         job = cluster.sbatch("true", options=["-w", "n1", *LEVEL])
         assert cluster.wait_job(job) == "COMPLETED"
-        wait_for_end(cluster)
+
+    says_nothing(cluster, run)
 
 
 # At level 3 slurmstepd waits for the daemon's list of events, and hears this instead.

@@ -41,13 +41,14 @@ for path in sys.argv[3:]:
 """
 
 
-SECRET = "a secret of the proxy's"
+SECRET = "a secret of the proxy's that is long enough to be looked for"
 BEHIND_A_PROXY = "site_user_header = X-Remote-User\nsite_proxy_secret = @DIR@/secret\n"
 
 
 class Site:
-    def __init__(self, cluster, directory, listen):
+    def __init__(self, cluster, directory, listen, preload):
         self.cluster, self.directory = cluster, directory
+        self.program = ["env", f"LD_PRELOAD={preload}", SONDE] if preload else [SONDE]
         self.listen = str(directory / "site.sock")
         self.where = listen or f"unix:{self.listen}"
         self.process = None
@@ -55,7 +56,7 @@ class Site:
     def start(self):
         with open(self.directory / "out", "w") as out, open(self.directory / "err", "a") as err:
             self.process = self.cluster.popen(
-                [SONDE, "--config", self.directory / "sonde.conf", "serve", "--site", "--listen", self.where],
+                [*self.program, "--config", self.directory / "sonde.conf", "serve", "--site", "--listen", self.where],
                 user="root", stdout=out, stderr=err,
             )  # fmt: skip
         wait_for(
@@ -108,11 +109,15 @@ class Site:
         return port
 
     def users_of_processes(self):
-        return {pathlib.Path(f"/proc/{pid}").owner() for pid in self.processes()}
+        owners = set()
+        for pid in self.processes():
+            with contextlib.suppress(OSError):  # it has just ended
+                owners.add(pathlib.Path(f"/proc/{pid}").owner())
+        return owners
 
 
 @contextlib.contextmanager
-def site(cluster, settings="", listen=None):
+def site(cluster, settings="", listen=None, preload=None):
     directory = pathlib.Path(tempfile.mkdtemp(prefix="sonde-site"))
     directory.chmod(0o755)
     (directory / "sonde.conf").write_text(
@@ -120,7 +125,7 @@ def site(cluster, settings="", listen=None):
     )
     (directory / "secret").write_text(f"{SECRET}\n")
     (directory / "secret").chmod(0o600)
-    served = Site(cluster, directory, listen)
+    served = Site(cluster, directory, listen, preload)
     try:
         served.start()
         yield served
@@ -411,6 +416,64 @@ def test_a_link_into_anothers_archive_leads_nowhere(cluster, steps):
     finally:
         mine.unlink()
         aside.rename(mine)
+
+
+def memory_of(pid):
+    """What a process may write to and read from, as root sees it."""
+    pieces = []
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            place, rights = line.split()[:2]
+            if not rights.startswith("rw"):
+                continue
+            begin, end = (int(part, 16) for part in place.split("-"))
+            memory.seek(begin)
+            with contextlib.suppress(OSError):  # such as [vvar]
+                pieces.append(memory.read(end - begin))
+    return b"".join(pieces)
+
+
+def test_a_users_process_has_no_secret_and_its_own_limits(cluster, steps):
+    with site(cluster, BEHIND_A_PROXY) as served:
+        key = (served.directory / "site.sock.key").read_bytes().strip()
+        assert len(key) >= 16
+        assert served.ask(USER, "/job/list?limit=1")[0] == 200
+        by_user = {pathlib.Path(f"/proc/{pid}").owner(): pid for pid in served.processes()}
+        assert by_user.keys() == {"root", "nobody", USER}
+        # Memory that was given back has new bytes at its beginning.
+        ends = (SECRET[24:].encode(), key[16:])
+        door = memory_of(by_user["nobody"])
+        assert all(end in door for end in ends), "where they are needed"
+        for user in ("root", USER):
+            memory = memory_of(by_user[user])
+            assert not [end for end in ends if end in memory], user
+        of_process = pathlib.Path(f"/proc/{by_user[USER]}")
+        assert (of_process / "oom_score_adj").read_text() == "500\n"
+        assert re.search(r"^Max data size +2147483648 ", (of_process / "limits").read_text(), re.MULTILINE)
+
+
+HANGS = """
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+int access(const char* path, int mode) {
+  while (strcmp(path, HANGS_AT) == 0) pause();
+  return ((int (*)(const char*, int))dlsym(RTLD_NEXT, "access"))(path, mode);
+}
+"""
+
+
+def test_a_process_that_hangs_is_killed_and_others_are_served(cluster, steps, tmp_path):
+    """As at a file server that does not answer: what looks at the user's archive waits for ever."""
+    (tmp_path / "hangs.c").write_text(HANGS)
+    at = f'-DHANGS_AT="{cluster.archive(USER)}"'
+    subprocess.run(["cc", "-shared", "-fPIC", at, "-o", tmp_path / "hangs.so", tmp_path / "hangs.c"], check=True)
+    with site(cluster, preload=tmp_path / "hangs.so") as served:
+        status, body = served.ask(USER, "/job/list?limit=1")
+        assert status == 503 and "does not answer" in body, body
+        assert served.ask(OTHER_USER, "/job/list?limit=1")[0] == 200
+        wait_for(lambda: USER not in served.users_of_processes(), "its end", 30)
 
 
 def test_what_is_not_safe_does_not_start(cluster):

@@ -3,7 +3,9 @@
 // Thread safety: that of Accounts.
 #pragma once
 
+#include <condition_variable>
 #include <map>
+#include <mutex>
 #include <set>
 #include <string>
 #include <utility>
@@ -18,7 +20,17 @@ class MadeUpAccounts final : public Accounts {
     accounts_[name] = {name, uid, 100, "/home/" + name};
     groups_[name] = groups;
   }
+  // Whoever looks for that name waits until it is another one, as with a name service that hangs.
+  void HangAt(const std::string& name) {
+    const std::lock_guard lock(mutex_);
+    hangs_ = name;
+    changed_.notify_all();
+  }
   Result<Account> ByName(const std::string& name) const override {
+    {
+      std::unique_lock lock(mutex_);
+      changed_.wait(lock, [&] { return hangs_ != name; });
+    }
     const auto at = accounts_.find(name);
     if (at == accounts_.end()) return Status(Code::kNotFound, "there is no account " + name);
     return at->second;
@@ -36,6 +48,9 @@ class MadeUpAccounts final : public Accounts {
  private:
   std::map<std::string, Account> accounts_;
   std::map<std::string, std::set<std::string>> groups_;
+  mutable std::mutex mutex_;
+  mutable std::condition_variable changed_;
+  std::string hangs_;
 };
 
 }  // namespace sonde::site

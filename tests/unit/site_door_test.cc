@@ -281,6 +281,43 @@ TEST_F(DoorTest, WhatIsNoRequestIsRefusedAndASlowOneDisturbsNobody) {
   EXPECT_THAT(Ask(Get("", "/")), StartsWith("HTTP/1.1 401 "));
 }
 
+TEST_F(DoorTest, OneUserHasAShareOfTheConnections) {
+  Open();
+  std::vector<UniqueFd> slow;
+  for (size_t i = 0; i < Door::kShare; ++i) slow.push_back(Send("GET / HT"));
+  const auto refused = [&] { return Ask(Own("/job/list")).starts_with("HTTP/1.1 503 "); };
+  EXPECT_THAT(Ask(Own("/job/list")), HasSubstr("too many connections of yours"));
+  EXPECT_TRUE(refused());
+  slow.clear();
+  // Until the door has seen that they are gone.
+  for (int i = 0; i < 10'000 && refused(); ++i) std::this_thread::yield();
+  EXPECT_THAT(Ask(Own("/job/list")), StartsWith("HTTP/1.1 401 "));
+}
+
+TEST_F(DoorTest, TheProxysAccountComesForOthersAndHasNoShare) {
+  rules_.proxy = getuid();
+  Open();
+  std::vector<UniqueFd> slow;
+  for (size_t i = 0; i <= Door::kShare; ++i) slow.push_back(Send("GET / HT"));
+  EXPECT_THAT(Ask(Get("alice", "/user/bob/job/list")), StartsWith("HTTP/1.1 404 "));
+}
+
+// Nobody else waits for a name service that hangs, or for a directory of very many archives.
+TEST_F(DoorTest, WhoIsLookedUpForLongHoldsUpNobodyElse) {
+  Open();
+  accounts_.HangAt("alice");
+  const UniqueFd waits = Send(Get("alice", "/job/list"));
+  const UniqueFd client = Send(Get("bob", "/job/list"));
+  const UniqueFd process = Start("bob");
+  Serve(process, "answer");
+  EXPECT_EQ(ReadAll(client.get()), "answer");
+  EXPECT_FALSE(Readable(waits.get(), 0));
+  accounts_.HangAt("");
+  const UniqueFd hers = Start("alice");
+  Serve(hers, "hers");
+  EXPECT_EQ(ReadAll(waits.get()), "hers");
+}
+
 // The kernel knows the user of the process that connects. It may be sshd's, and whoever comes over
 // its tunnel has no token.
 TEST_F(DoorTest, WhoIsKnownByTheKernelAloneShowsATokenAsWell) {
