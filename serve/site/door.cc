@@ -265,11 +265,12 @@ void Door::OnHead(const std::shared_ptr<Guest>& guest, size_t length) {
     Decision decision = guest->tells() == Tells::kTokens
                             ? Decision(TokenFor(guest->peer(), request))
                             : Decide(request, guest->peer());
-    asio::post(context_, [this, guest = std::move(guest), request = std::move(request),
-                          decision = std::move(decision)] {
-      if (const auto* answer = std::get_if<web::Response>(&decision)) return guest->Answer(*answer);
-      Enter(guest, request, std::get<Entry>(decision));
-    });
+    asio::post(context_,
+               [this, guest, request = std::move(request), decision = std::move(decision)] {
+                 if (const auto* answer = std::get_if<web::Response>(&decision))
+                   return guest->Answer(*answer);
+                 Enter(guest, request, std::get<Entry>(decision));
+               });
   });
 }
 

@@ -50,8 +50,8 @@ void Starter::Reap() {
 // A user can stop his processes, and have his archive hang: those before the last one have to end.
 void Starter::KeepFew(uid_t user) {
   size_t count = 0;
-  for (auto at = running_.rbegin(); at != running_.rend(); ++at) {
-    if (at->user == user && ++count >= kOfOneUser) kill(at->pid, SIGKILL);
+  for (const Running& process : running_) {
+    if (process.user == user && ++count >= kOfOneUser) kill(process.pid, SIGKILL);
   }
 }
 
@@ -78,7 +78,7 @@ Result<UniqueFd> Starter::Fork(const Account& account, const UniqueFd& door) {
   const pid_t pid = fork();
   if (pid < 0) return SystemError("start a process");
   if (pid > 0) {
-    running_.push_back({pid, account.uid});
+    running_.insert(running_.begin(), {pid, account.uid});
     return std::move(ends->first);
   }
   close(door.get());

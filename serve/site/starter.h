@@ -42,7 +42,7 @@ class Starter {
     pid_t pid;
     uid_t user;
   };
-  std::vector<Running> running_;  // in the order of their starts
+  std::vector<Running> running_;  // the newest first
 };
 
 }  // namespace sonde::site
