@@ -7,6 +7,7 @@ which adopts what its daemons leave behind. A socket is that of who has it open.
 nothing: other clusters can have the same.
 """
 
+import contextlib
 import ipaddress
 import os
 import pathlib
@@ -72,12 +73,19 @@ def running(programs, directory):
     return found
 
 
+def open_files(pid):
+    """What a process's descriptors are, but for those that it closes meanwhile."""
+    links = []
+    with contextlib.suppress(OSError):  # it has ended
+        for fd in os.listdir(f"/proc/{pid}/fd"):
+            with contextlib.suppress(FileNotFoundError):
+                links.append(os.readlink(f"/proc/{pid}/fd/{fd}"))
+    return links
+
+
 def open_sockets(pid):
     """The inodes of a process's sockets."""
-    try:
-        links = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
-    except OSError:
-        return set()
+    links = open_files(pid)
     return {link[len("socket:[") : -1] for link in links if link.startswith("socket:[")}
 
 

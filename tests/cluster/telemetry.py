@@ -14,6 +14,7 @@ import time
 import urllib.error
 import urllib.request
 
+import belongings
 from conftest import BUILD, ROOT, SONDE, USER, sonded_processes, wait_for
 
 LEVEL = ("--telemetry-level=2", "--telemetry-period=100ms")
@@ -125,11 +126,7 @@ def daemon(role, step, node=None):
 
 
 def sockets_of(pid):
-    inodes = set()
-    for fd in os.listdir(f"/proc/{pid}/fd"):
-        target = os.readlink(f"/proc/{pid}/fd/{fd}")
-        if target.startswith("socket:["):
-            inodes.add(target[8:-1])
+    inodes = belongings.open_sockets(pid)
     names = []
     for line in open("/proc/net/unix", encoding="ascii").read().splitlines()[1:]:
         fields = line.split()

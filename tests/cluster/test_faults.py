@@ -7,6 +7,7 @@ import shlex
 import signal
 import time
 
+import belongings
 import pytest
 from conftest import PLUGIN, SONDE, SONDED, USER
 from telemetry import (
@@ -553,10 +554,9 @@ def stepds(cluster, node):
             with open(f"/proc/{entry}/comm", encoding="ascii") as comm:
                 if not comm.read().startswith("slurmstepd"):
                     continue
-            targets = [os.readlink(f"/proc/{entry}/fd/{fd}") for fd in os.listdir(f"/proc/{entry}/fd")]
         except OSError:
             continue
-        if log in targets:
+        if log in belongings.open_files(entry):
             found.append(int(entry))
     return found
 
