@@ -5,10 +5,13 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdio>
 #include <cstdlib>
 
 #include "cli/progress.h"
+#include "core/text/printable.h"
 #include "profiles/archive/listed_cards.h"
 #include "profiles/model/text.h"
 #include "profiles/upkeep/retention.h"
@@ -84,7 +87,34 @@ int FailUsage(const Status& status) {
   return status.code() == Code::kInvalid ? kUsage : kFailed;
 }
 
-int Print(std::string_view text) {
+std::string Shown(std::string_view text) {
+  constexpr std::array<std::string_view, 4> kColours = {"\x1b[31m", "\x1b[32m", "\x1b[36m",
+                                                        "\x1b[0m"};
+  const auto plain = [](char c) { return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\t'; };
+  std::string shown;
+  shown.reserve(text.size());
+  while (!text.empty()) {
+    const auto end = std::find_if_not(text.begin(), text.end(), plain);
+    shown.append(text.begin(), end);
+    text.remove_prefix(static_cast<size_t>(end - text.begin()));
+    if (text.empty()) break;
+    const auto colour = std::find_if(kColours.begin(), kColours.end(),
+                                     [&](std::string_view one) { return text.starts_with(one); });
+    size_t length = colour == kColours.end() ? PrintableLength(text, 0) : colour->size();
+    if (length == 0) {
+      shown += '?';
+      length = std::max<size_t>(names::Utf8Length(text, 0), 1);
+    } else {
+      shown.append(text.substr(0, length));
+    }
+    text.remove_prefix(length);
+  }
+  return shown;
+}
+
+int Print(std::string_view whole) {
+  const std::string shown = Shown(whole);
+  std::string_view text = shown;
   while (!text.empty()) {
     const ssize_t n = ::write(STDOUT_FILENO, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;

@@ -88,8 +88,12 @@ int FailUsage(const Status& status);
 int FailUsage(std::string_view text);
 // Prints "sonde: ..." to stderr.
 void Note(std::string_view text);
-// To stdout. A closed pipe (`sonde ls | head`) is no failure.
+// To stdout, as Shown. A closed pipe (`sonde ls | head`) is no failure.
 int Print(std::string_view text);
+// `text` with a '?' for each character that is neither printable (core/text/printable.h) nor the
+// end of a line, a tab or one of the report's colours: whoever made a profile, and whoever answers
+// at a step's address, may have put codes for terminals into it.
+std::string Shown(std::string_view text);
 
 // The step in which the command runs, by Slurm's environment; "": none.
 std::string OwnStep();

@@ -12,6 +12,7 @@
 
 #include "profiles/json/parse.h"
 #include "serve/head_client.h"
+#include "serve/relayed_type.h"
 #include "web/opentsdb/ask.h"
 
 namespace sonde::serve {
@@ -325,8 +326,7 @@ Task<web::Response> RunningHeads::Relay(const ProfileEntry& step, const web::Req
   HttpResponse& response = told->response;
   web::Response answer;
   answer.status = static_cast<int>(response.result_int());
-  const auto type = response[http::field::content_type];
-  if (!type.empty()) answer.content_type.assign(type.data(), type.size());
+  answer.content_type = RelayedType(response[http::field::content_type]);
   answer.body = std::move(response.body());
   co_return answer;
 }

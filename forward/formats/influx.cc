@@ -1,21 +1,33 @@
 // InfluxDB's line protocol: the metric is the measurement, labels are tags, the number is the field
 // `value`, times are nanoseconds. A point that comes again replaces itself.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 
+#include "core/text/printable.h"
 #include "forward/formats/encoder.h"
 
 namespace sonde::forward {
 namespace {
 
-// Escapes commas, blanks and, except in measurements, '='; a backslash at the end would escape the
-// next character.
+// Escapes commas, blanks and, except in measurements, '='. Of some characters there is no form that
+// every receiver reads: of those that are not printable, ends of lines among them, with which a
+// text would begin a point of its own, and of backslashes before what has a meaning, which would
+// take it away. They become '_'.
 void Escape(std::string_view text, bool measurement, std::string& out) {
-  for (const char c : text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = PrintableLength(text, i);
+    const char c = text[i];
+    const char next = i + 1 < text.size() ? text[i + 1] : ' ';
+    if (length == 0 || (c == '\\' && (next == '\\' || next == ',' || next == ' ' || next == '='))) {
+      out += '_';
+      i += std::max<size_t>(names::Utf8Length(text, i), 1);
+      continue;
+    }
     if (c == ',' || c == ' ' || (c == '=' && !measurement)) out += '\\';
-    out += c;
+    out.append(text.substr(i, length));
+    i += length;
   }
-  if (text.ends_with('\\')) out += '_';
 }
 
 class Influx : public Encoder {

@@ -5,6 +5,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "core/text/printable.h"
+
 namespace sonde {
 namespace {
 
@@ -107,8 +109,15 @@ void JsonWriter::Quote(std::string_view text) {
     const auto c = static_cast<unsigned char>(text[0]);
     if (n == 0) {
       out_.append("\xef\xbf\xbd");
-    } else if (n > 1) {
+    } else if (n > 1 && PrintableLength(text, 0) != 0) {
       out_.append(text.substr(0, n));
+    } else if (n > 1) {
+      // Codes for terminals may begin with it: JSON is read there, too.
+      const auto bits = [&](size_t at) { return static_cast<unsigned>(text[at]) & 0x3f; };
+      const unsigned code =
+          n == 2 ? (c & 0x1fU) << 6 | bits(1) : (c & 0x0fU) << 12 | bits(1) << 6 | bits(2);
+      out_.append("\\u");
+      for (const int shift : {12, 8, 4, 0}) out_.push_back(kHex[code >> shift & 15]);
     } else if (c == '"' || c == '\\') {
       out_.push_back('\\');
       out_.push_back(text[0]);

@@ -107,6 +107,22 @@ TEST(ProfileJson, TextThatIsNotUtf8CanBeReadBack) {
   EXPECT_TRUE(back->name.ends_with("z"));
 }
 
+// With which codes for terminals begin, or that turn the text around them: they are there, escaped.
+TEST(ProfileJson, WhatATerminalObeysIsEscaped) {
+  JobDescription job = TestJob();
+  job.name =
+      "\x1b[m\x7f\xc2\x9b"
+      "31m\xe2\x80\xae\xe2\x81\xa6"
+      "gr\xc3\xbc\xc3\x9f";
+  const std::string json = DescriptionToJson(job);
+  EXPECT_NE(json.find("\\u001b[m\\u007f\\u009b31m\\u202e\\u2066gr\xc3\xbc\xc3\x9f"),
+            std::string::npos)
+      << json;
+  const auto back = DescriptionFromJson(json);
+  ASSERT_TRUE(back.ok()) << back.status().message();
+  EXPECT_EQ(back->name, job.name);
+}
+
 TEST(ProfileJson, UnknownFieldsArePassedOver) {
   const auto job = DescriptionFromJson(R"({"job":"7","step":"0","colour":{"of":["the",1]}})");
   ASSERT_TRUE(job.ok()) << job.status().message();
