@@ -76,4 +76,4 @@ def test_they_are_at_their_times_in_the_step_and_in_its_profile(cluster):
     code, _ = step.wait()
     assert code == 0, step.stderr
     with served(cluster) as server:
-        assert questions(server, base) == wanted(base)
+        assert questions(server, base) == wanted(base), server.get("/job/list?limit=5")
