@@ -6,14 +6,15 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 
 #include "cli/progress.h"
 #include "core/text/printable.h"
 #include "profiles/archive/listed_cards.h"
 #include "profiles/model/text.h"
+#include "profiles/report/report.h"
 #include "profiles/upkeep/retention.h"
 
 namespace sonde::cli {
@@ -88,26 +89,18 @@ int FailUsage(const Status& status) {
 }
 
 std::string Shown(std::string_view text) {
-  constexpr std::array<std::string_view, 4> kColours = {"\x1b[31m", "\x1b[32m", "\x1b[36m",
-                                                        "\x1b[0m"};
-  const auto plain = [](char c) { return (c >= 0x20 && c < 0x7f) || c == '\n' || c == '\t'; };
   std::string shown;
-  shown.reserve(text.size());
   while (!text.empty()) {
-    const auto end = std::find_if_not(text.begin(), text.end(), plain);
-    shown.append(text.begin(), end);
-    text.remove_prefix(static_cast<size_t>(end - text.begin()));
+    const std::string_view piece = text.substr(0, text.find_first_of("\n\t\x1b"));
+    shown += Printable(piece);
+    text.remove_prefix(piece.size());
     if (text.empty()) break;
-    const auto colour = std::find_if(kColours.begin(), kColours.end(),
+    const auto colour = std::find_if(std::begin(kReportColours), std::end(kReportColours),
                                      [&](std::string_view one) { return text.starts_with(one); });
-    size_t length = colour == kColours.end() ? PrintableLength(text, 0) : colour->size();
-    if (length == 0) {
-      shown += '?';
-      length = std::max<size_t>(names::Utf8Length(text, 0), 1);
-    } else {
-      shown.append(text.substr(0, length));
-    }
-    text.remove_prefix(length);
+    const bool is_code = text[0] == '\x1b', known = colour != std::end(kReportColours);
+    const std::string_view kept = known ? *colour : text.substr(0, 1);
+    shown += is_code && !known ? "?" : kept;
+    text.remove_prefix(kept.size());
   }
   return shown;
 }

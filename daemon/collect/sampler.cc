@@ -225,7 +225,7 @@ void Sampler::RebuildIfChanged(Group group) {
         series.push_back(one);
       } else if (!std::exchange(row.said_left_out, true)) {
         notes_.push_back(fmt::format(
-            "series of this node are not recorded, the first of them {}: more than {} have no room",
+            "series of this node are not recorded, the first of them {}: there is room for {}",
             SeriesName(one.metric.name, one.tags), series.size()));
       }
     }

@@ -140,7 +140,7 @@ void Node::NoteLeftOut() {
   if (recorder_.reduced_series().left_out() + relay_.series().left_out() == 0) return;
   said_left_out_ = true;
   // The same of all nodes, so that it is one note; the head names one that is missing.
-  Note("series are missing in the totals over all nodes: this node sends no more of them up");
+  Note("series are missing in the totals over all nodes: this node has more than it can send");
 }
 
 void Node::ScheduleTick() {

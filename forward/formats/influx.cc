@@ -1,6 +1,5 @@
 // InfluxDB's line protocol: the metric is the measurement, labels are tags, the number is the field
 // `value`, times are nanoseconds. A point that comes again replaces itself.
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 
@@ -10,23 +9,21 @@
 namespace sonde::forward {
 namespace {
 
-// Escapes commas, blanks and, except in measurements, '='. Of some characters there is no form that
-// every receiver reads: of those that are not printable, ends of lines among them, with which a
-// text would begin a point of its own, and of backslashes before what has a meaning, which would
-// take it away. They become '_'.
+// Escapes commas, blanks and, except in measurements, '='. An end of a line would begin a point of
+// its own: only what is printable is written. A backslash before what has a meaning would take it
+// away, and no form of one is read alike by all receivers: it becomes '_'.
 void Escape(std::string_view text, bool measurement, std::string& out) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = PrintableLength(text, i);
-    const char c = text[i];
-    const char next = i + 1 < text.size() ? text[i + 1] : ' ';
-    if (length == 0 || (c == '\\' && (next == '\\' || next == ',' || next == ' ' || next == '='))) {
+  constexpr std::string_view kMeanings = "\\,= ";
+  const std::string shown = Printable(text);
+  for (size_t i = 0; i < shown.size(); ++i) {
+    const char c = shown[i];
+    const char next = i + 1 < shown.size() ? shown[i + 1] : ' ';
+    if (c == '\\' && kMeanings.find(next) != std::string_view::npos) {
       out += '_';
-      i += std::max<size_t>(names::Utf8Length(text, i), 1);
       continue;
     }
     if (c == ',' || c == ' ' || (c == '=' && !measurement)) out += '\\';
-    out.append(text.substr(i, length));
-    i += length;
+    out += c;
   }
 }
 

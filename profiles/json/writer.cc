@@ -10,31 +10,10 @@
 namespace sonde {
 namespace {
 
-bool Continues(std::string_view text, size_t at) {
-  return at < text.size() && (static_cast<unsigned char>(text[at]) & 0xc0) == 0x80;
-}
-
 // In a JSON string, between its quotes.
 constexpr bool StandsForItself(char c) { return c >= 0x20 && c < 0x7f && c != '"' && c != '\\'; }
 
 }  // namespace
-
-// Overlong forms, surrogates and values beyond U+10FFFF are not characters.
-size_t Utf8Length(std::string_view text) {
-  const auto c = static_cast<unsigned char>(text[0]);
-  const auto next = text.size() > 1 ? static_cast<unsigned char>(text[1]) : 0;
-  if (c < 0x80) return 1;
-  if (c >= 0xc2 && c <= 0xdf) return Continues(text, 1) ? 2 : 0;
-  if (c >= 0xe0 && c <= 0xef) {
-    if ((c == 0xe0 && next < 0xa0) || (c == 0xed && next > 0x9f)) return 0;
-    return Continues(text, 1) && Continues(text, 2) ? 3 : 0;
-  }
-  if (c >= 0xf0 && c <= 0xf4) {
-    if ((c == 0xf0 && next < 0x90) || (c == 0xf4 && next > 0x8f)) return 0;
-    return Continues(text, 1) && Continues(text, 2) && Continues(text, 3) ? 4 : 0;
-  }
-  return 0;
-}
 
 JsonWriter& JsonWriter::BeginObject() {
   Separate();
@@ -105,7 +84,7 @@ void JsonWriter::Quote(std::string_view text) {
     out_.append(text.begin(), end);
     text.remove_prefix(static_cast<size_t>(end - text.begin()));
     if (text.empty()) break;
-    const size_t n = Utf8Length(text);
+    const size_t n = names::Utf8Length(text, 0);
     const auto c = static_cast<unsigned char>(text[0]);
     if (n == 0) {
       out_.append("\xef\xbf\xbd");

@@ -13,9 +13,6 @@
 
 namespace sonde {
 
-// Length of the UTF-8 character at the start of `text`, which is not empty; 0 if there is none.
-size_t Utf8Length(std::string_view text);
-
 class JsonWriter {
  public:
   explicit JsonWriter(std::string& out) : out_(out) {}

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "core/bytes.h"
+#include "core/text/names.h"
 #include "profiles/json/writer.h"
 #include "profiles/model/hardware.h"
 #include "profiles/model/summary.h"
@@ -132,7 +133,7 @@ void ReadFigure(ByteReader& r, Card& card) {
 std::string CardText(std::string_view text, size_t limit) {
   std::string out;
   while (!text.empty()) {
-    const size_t length = Utf8Length(text);
+    const size_t length = names::Utf8Length(text, 0);
     const std::string_view next = length == 0 ? kReplacement : text.substr(0, length);
     if (out.size() + next.size() > limit) break;
     out += next;

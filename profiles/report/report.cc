@@ -46,11 +46,11 @@ constexpr size_t kMaxMetrics = 40;  // of the application; an exporter may serve
 std::string_view ColourOf(EndState state) {
   switch (state) {
     case EndState::kCompleted:
-      return "\x1b[32m";
+      return kGreen;
     case EndState::kRunning:
-      return "\x1b[36m";
+      return kCyan;
     default:
-      return "\x1b[31m";
+      return kRed;
   }
 }
 
@@ -93,7 +93,7 @@ class Report {
   std::string Bar(double ratio) const { return text::Bar(ratio, kBarWidth, options_.unicode); }
   std::string State() const {
     const std::string name(ToString(job_.state));
-    return options_.colour ? std::string(ColourOf(job_.state)) + name + "\x1b[0m" : name;
+    return options_.colour ? fmt::format("{}{}{}", ColourOf(job_.state), name, kNoColour) : name;
   }
   std::string Tasks() const {
     return fmt::format("{} task{}", job_.expected_tasks, job_.expected_tasks == 1 ? "" : "s");

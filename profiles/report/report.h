@@ -7,6 +7,7 @@
 
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "profiles/model/profile.h"
@@ -16,6 +17,13 @@
 namespace sonde {
 
 inline constexpr size_t kSparklinePoints = 16;
+
+// What a report has for terminals with colours, and the only codes that commands print.
+inline constexpr std::string_view kRed = "\x1b[31m";
+inline constexpr std::string_view kGreen = "\x1b[32m";
+inline constexpr std::string_view kCyan = "\x1b[36m";
+inline constexpr std::string_view kNoColour = "\x1b[0m";
+inline constexpr std::string_view kReportColours[] = {kRed, kGreen, kCyan, kNoColour};
 
 struct ReportOptions {
   enum class Form : unsigned char { kShort, kFull } form = Form::kFull;  // short: some six lines

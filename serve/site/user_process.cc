@@ -43,21 +43,24 @@ void KeepToItself() {
 // Until the next call; 0: for ever. SIGKILL ends also who is stopped, or waits for a server of
 // files.
 void KillAfter(int seconds) {
-  static const timer_t timer = [] {
+  static timer_t timer{};
+  static const bool made = [] {
     sigevent how{};
     how.sigev_notify = SIGEV_SIGNAL;
     how.sigev_signo = SIGKILL;
-    timer_t made{};
-    return timer_create(CLOCK_MONOTONIC, &how, &made) == 0 ? made : timer_t{};
+    return timer_create(CLOCK_MONOTONIC, &how, &timer) == 0;
   }();
   const itimerspec when{{}, {seconds, 0}};
-  timer_settime(timer, 0, &when, nullptr);
+  if (made && timer_settime(timer, 0, &when, nullptr) == 0) return;
+  log::Warning("this process is not killed if it hangs: {}", std::strerror(errno));
 }
 
 // Nothing else is harmed by what an archive holds.
 void LimitMemory() {
   const rlimit most{kMostMemory, kMostMemory};
-  setrlimit(RLIMIT_DATA, &most);
+  if (setrlimit(RLIMIT_DATA, &most) != 0) {
+    log::Warning("this process has no bound of memory: {}", std::strerror(errno));
+  }
   const UniqueFd score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   constexpr std::string_view kFirst = "500";
   if (score.get() < 0 || write(score.get(), kFirst.data(), kFirst.size()) < 0) {

@@ -171,9 +171,9 @@ TEST(InfluxTest, EscapesWhatItMust) {
                                       {"a\\b", "a\\b"},
                                       {"a\\,b=c", "a_\\,b\\=c"},
                                       {"a\\\\,b", "a__\\,b"},
-                                      {"a\nb value=1 5", "a_b\\ value\\=1\\ 5"},
-                                      {"\r\t\x1b[m\x7f", "___[m_"},
-                                      {"\xc2\x9bm\xe2\x80\xa8\xff", "_m__"},
+                                      {"a\nb value=1 5", "a?b\\ value\\=1\\ 5"},
+                                      {"\r\t\x1b[m\x7f", "???[m?"},
+                                      {"\xc2\x9bm\xe2\x80\xa8\xff", "?m??"},
                                       {"gr\xc3\xbc\xc3\x9f", "gr\xc3\xbc\xc3\x9f"}}) {
     line.labels = {{"path", text}};
     encoder->Prepare(line);
