@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <exception>
 #include <iterator>
+#include <map>
 #include <utility>
 
 #include "core/log.h"
@@ -47,11 +48,14 @@ void Starter::Reap() {
   });
 }
 
-// A user can stop his processes, and have his archive hang: those before the last one have to end.
+// A user can stop his processes, and have his archive hang. Besides the one that is to begin he
+// keeps the last one, which may still be answering; where there are too many, nobody has a second.
 void Starter::KeepFew(uid_t user) {
-  size_t count = 0;
+  const bool full = running_.size() >= 2 * most_;
+  std::map<uid_t, size_t> seen;
   for (const Running& process : running_) {
-    if (process.user == user && ++count >= kOfOneUser) kill(process.pid, SIGKILL);
+    const bool is_last = ++seen[process.user] == 1;
+    if (!is_last && (full || process.user == user)) kill(process.pid, SIGKILL);
   }
 }
 

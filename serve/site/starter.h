@@ -19,8 +19,6 @@ namespace sonde::site {
 
 class Starter {
  public:
-  static constexpr size_t kOfOneUser = 2;  // one that serves, and one that ends
-
   // Runs at most `most` processes at a time, besides those that end. The references must outlive
   // it.
   Starter(const Config& config, const Accounts& accounts, size_t most)

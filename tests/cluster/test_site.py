@@ -4,9 +4,11 @@ import contextlib
 import http.client
 import http.server
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
@@ -474,6 +476,25 @@ def test_a_process_that_hangs_is_killed_and_others_are_served(cluster, steps, tm
         assert status == 503 and "does not answer" in body, body
         assert served.ask(OTHER_USER, "/job/list?limit=1")[0] == 200
         wait_for(lambda: USER not in served.users_of_processes(), "its end", 30)
+
+
+def test_a_user_has_two_processes_however_many_he_stops(cluster, steps):
+    """Of one archive at a time; who is stopped does not end when another archive is opened."""
+    with site(cluster, "site_open = 1\n") as served:
+
+        def of_user():
+            return {pid for pid in served.processes() if pathlib.Path(f"/proc/{pid}").owner() == USER}
+
+        def is_served(user):
+            """Where there are too many processes it may be asked again."""
+            return wait_for(lambda: served.ask(user, "/job/list?limit=1")[0] == 200, f"an answer for {user}", 20)
+
+        for _ in range(4):
+            assert is_served(USER)
+            for pid in of_user():
+                os.kill(pid, signal.SIGSTOP)
+            assert is_served(OTHER_USER)
+            wait_for(lambda: len(of_user()) <= 2, "the end of those before")
 
 
 def test_what_is_not_safe_does_not_start(cluster):
