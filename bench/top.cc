@@ -121,7 +121,8 @@ void Measure(size_t nodes) {
   const TempDir room;
   MadeHead head;
   ProfileEntry entry;
-  entry.endpoint = {HostName(), head.port(), "token", 0};
+  entry.endpoint = {
+      .host = HostName(), .address = "127.0.0.1", .port = head.port(), .token = "token"};
   Asker asker(*Archive::Open(room.path()), entry);
   int second = 0;
   const TopStep step = StepOf(nodes, second);

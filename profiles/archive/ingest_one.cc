@@ -30,8 +30,8 @@ class OneIntake {
 
   // Does nothing if the step was ingested already.
   Status Ingest();
-  // What other heads have left, until the deadline. Whether that took any in.
-  bool TakeWaiting(Nanos deadline);
+  // What other heads have left, until the deadline.
+  void TakeWaiting(Nanos deadline);
   // Whether that made any room.
   Result<bool> MakeRoom(const Retention& limits);
   Status KeepTo(const Retention& limits);
@@ -72,9 +72,9 @@ Status OneIntake::Ingest() {
   return {};
 }
 
-bool OneIntake::TakeWaiting(Nanos deadline) {
+void OneIntake::TakeWaiting(Nanos deadline) {
   const std::vector<std::string> names = NamesIn(paths_.waiting());
-  if (names.empty() || !Open().ok()) return false;
+  if (names.empty() || !Open().ok()) return;
   Intake intake(*db_, paths_);
   const auto told = [&](const Status& status) {
     if (!status.ok()) log::Info("steps stay in {}: {}", paths_.live(), status.message());
@@ -96,7 +96,6 @@ bool OneIntake::TakeWaiting(Nanos deadline) {
     if (intake.full() && !told(intake.Settle())) break;
   }
   told(intake.Settle());
-  return intake.settled() > 0;
 }
 
 Status OneIntake::Prune(const Retention& limits, PruneWork work, PruneReport& report) {
@@ -154,7 +153,7 @@ Result<ArchiveLock> TakeLock(const ArchivePaths& paths, Nanos wait, bool limited
 }
 
 Status IngestOwn(const ArchivePaths& paths, const std::string& name, const Retention* limits,
-                 const std::shared_ptr<Fence>& fence, Nanos deadline) {
+                 const std::shared_ptr<Fence>& fence) {
   auto step = ReadLive(paths, name);
   if (!step.ok()) return step.status();
   if (step->running) {
@@ -164,14 +163,7 @@ Status IngestOwn(const ArchivePaths& paths, const std::string& name, const Reten
   const auto there = Exists(step->paths.dir);
   if (!there.ok() || !*there) return there.status();
   OneIntake intake(paths, *std::move(step), fence);
-  const Status own = limits != nullptr ? IngestWithin(*limits, paths, intake) : intake.Ingest();
-  if (own.ok()) static_cast<void>(intake.TakeWaiting(deadline));
-  return own;
-}
-
-// Whether that took any in.
-bool TakeWaiting(const ArchivePaths& paths, const std::shared_ptr<Fence>& fence, Nanos deadline) {
-  return OneIntake(paths, LiveStep(), fence).TakeWaiting(deadline);
+  return limits != nullptr ? IngestWithin(*limits, paths, intake) : intake.Ingest();
 }
 
 }  // namespace
@@ -195,12 +187,17 @@ Status IngestLive(const std::string& root, const std::string& live_path, Nanos w
     lock = TakeLock(paths, 0, limited);
   }
   if (!lock.ok()) return lock.status();
-  const Status own = IngestOwn(paths, name, limited ? limits : nullptr, lock->claim(), deadline);
-  while (own.ok() && lock.ok() && !NamesIn(paths.waiting()).empty()) {
-    // Who has found the lock taken meanwhile has left a name.
+  const Status own = IngestOwn(paths, name, limited ? limits : nullptr, lock->claim());
+  // The lock is given back before each look at what waits: who found it taken has left a name
+  // before that, and who comes later finds it free. A failure of one's own says nothing of others.
+  std::vector<std::string> tried;
+  while (lock.ok()) {
     lock = Status(Code::kBusy, "given back");
+    auto names = NamesIn(paths.waiting());
+    if (names.empty() || names == tried || Clock::System().Monotonic() >= deadline) break;
     lock = TakeLock(paths, 0, limited);
-    if (lock.ok() && !TakeWaiting(paths, lock->claim(), deadline)) break;
+    if (lock.ok()) OneIntake(paths, LiveStep(), lock->claim()).TakeWaiting(deadline);
+    tried = std::move(names);
   }
   return own;
 }
