@@ -220,7 +220,7 @@ change = "#SBATCH --mem={memory_peak|mem}"
         assert step.wait(30)[0] == 0, step.stderr
         conf = cluster.conf("")
         done = cluster.run([SONDE, "--config", conf, "hints", "--json", step.id], user=USER)
-        assert [one["name"] for one in json.loads(done.stdout)["hints"]] == ["here"], done.stderr
+        assert [one["name"] for one in json.loads(done.stdout)["hints"]] == ["here"], done.stdout
         assert "Here memory costs money." in report_of(step.stderr), step.stderr
         (rules / "leak.toml").write_text("[hint.leak]\nwhen = 7\n")
         done = cluster.run([SONDE, "--config", conf, "hints", step.id], user=USER)

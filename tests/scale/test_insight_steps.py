@@ -12,12 +12,12 @@ FEW, MANY = 500, 8_000
 
 @pytest.fixture(scope="module")
 def cost():
-    return growth.costs(os.environ["BENCH_INSIGHT_STEPS"], FEW, MANY, runs=2)
+    return growth.Costs(os.environ["BENCH_INSIGHT_STEPS"], FEW, MANY)
 
 
 @pytest.mark.parametrize("what, most", [("stragglers", 2.5), ("budget", 2.5), ("heatmap", 6)])
 def test_what_a_node_costs_does_not_grow(cost, what, most):
-    assert growth.growth(cost, what, FEW, MANY) <= most, cost
+    cost.check_growth(what, most)
 
 
 def test_energy_costs_less_than_stragglers(cost):

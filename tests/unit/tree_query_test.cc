@@ -148,7 +148,7 @@ TEST_F(Tree, ASilentNodeCostsNobodyElse) {
   Build({0, 1, 1, 2, 2});  // 5 is a leaf at the third level
   daemons_[5]->silent = true;
   const QuerySpec spec = SumOf(20);
-  const Gathered answer = Ask(spec, kSecond);
+  const Gathered answer = Ask(spec, 5 * kSecond);
   EXPECT_EQ(answer.nodes, 4u) << "parents wait less long than theirs";
   EXPECT_EQ(answer.who, All(4)) << "the silent one is the last";
   EXPECT_EQ(FinishPart(spec, answer.part), Central(spec, {5}));
