@@ -2,9 +2,11 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <pwd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
@@ -12,6 +14,7 @@
 
 #include "core/text/port_range.h"
 #include "launcher/high_descriptor.h"
+#include "spank/munge.h"
 
 namespace sonde::spank {
 namespace {
@@ -19,6 +22,13 @@ namespace {
 // Every node of the step may connect in the same moment; the kernel cuts it to net.core.somaxconn.
 constexpr int kBacklog = 4096;
 constexpr size_t kPortDigits = 5;
+// A credential of munge's for a key has some 230 bytes, more with a realm or a longer digest.
+constexpr size_t kTextSize = 512;
+
+bool IsKey(std::string_view text) {
+  return text.size() == kKeyDigits &&
+         text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
 
 struct BindAddress {
   sockaddr_storage storage{};
@@ -79,6 +89,18 @@ int TryToListen(BindAddress address, bool ipv4, uint16_t port, Listener& listene
   return 0;
 }
 
+// A name or a number; root's without asking a name service.
+Result<uid_t> UserId(const std::string& user) {
+  if (user == "root") return uid_t{0};
+  uid_t number = 0;
+  const char* const end = user.data() + user.size();
+  const auto [read, error] = std::from_chars(user.data(), end, number);
+  if (error == std::errc() && read == end) return number;
+  const passwd* entry = ::getpwnam(user.c_str());
+  if (entry != nullptr) return entry->pw_uid;
+  return Status(Code::kNotFound, "there is no user '" + user + "' here");
+}
+
 // Whether the kernel has IPv6 at all.
 bool HasIpv6() { return UniqueFd(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)).get() >= 0; }
 
@@ -112,6 +134,7 @@ std::optional<PortRange> AllowedPorts(const PluginConfig& config,
 }
 
 std::optional<Rendezvous> ParseRendezvous(std::string_view text) {
+  text = text.substr(0, text.find_last_not_of(' ') + 1);
   Rendezvous rendezvous;
   const char* const end = text.data() + text.size();
   const auto [colon, error] = std::from_chars(text.data(), end, rendezvous.port);
@@ -119,19 +142,44 @@ std::optional<Rendezvous> ParseRendezvous(std::string_view text) {
     return std::nullopt;
   }
   const std::string_view key(colon + 1, static_cast<size_t>(end - colon - 1));
-  if (key.size() != kKeyDigits ||
-      key.find_first_not_of("0123456789abcdef") != std::string_view::npos) {
-    return std::nullopt;
-  }
+  if (!IsKey(key) && !key.starts_with(Munge::kBegins)) return std::nullopt;
   rendezvous.key = key;
   return rendezvous;
 }
 
 std::string RendezvousText(const Rendezvous& rendezvous) {
   const std::string port = std::to_string(rendezvous.port);
-  return std::string(kPortDigits - port.size(), '0') + port + ":" + rendezvous.key;
+  std::string text = std::string(kPortDigits - port.size(), '0') + port + ":" + rendezvous.key;
+  text.resize(std::max(text.size(), kTextSize), ' ');
+  return text;
 }
 
 std::string NoRendezvous() { return RendezvousText({0, std::string(kKeyDigits, '0')}); }
+
+Result<std::string> WrapKey(const std::string& key, const launch::SlurmNetwork& network) {
+  const std::optional<Munge> munge = Munge::Find();
+  if (!munge) return key;
+  const Result<uid_t> reader = UserId(network.slurmd_user);
+  if (!reader.ok()) return reader.status().Within("SlurmdUser of slurm.conf");
+  Result<std::string> wrapped = munge->Wrap(key, network.munge_socket, *reader);
+  if (wrapped.ok() && wrapped->size() > kTextSize - kPortDigits - 1) {
+    return Status(Code::kInternal, "a credential of munge's is longer than was thought");
+  }
+  return wrapped;
+}
+
+Result<std::string> OpenKey(const std::string& wrapped, const launch::SlurmNetwork& network) {
+  if (IsKey(wrapped)) return wrapped;
+  const std::optional<Munge> munge = Munge::Find();
+  if (!munge) {
+    return Status(Code::kUnavailable,
+                  "the step's key is wrapped by munge, which this node's Slurm "
+                  "does not use");
+  }
+  Result<std::string> key = munge->Open(wrapped, network.munge_socket);
+  if (!key.ok()) return key.status().Within("open the step's key");
+  if (!IsKey(*key)) return Status(Code::kCorrupt, "the step's key is none");
+  return key;
+}
 
 }  // namespace sonde::spank

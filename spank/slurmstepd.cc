@@ -176,10 +176,20 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
       std::to_string(Item<uint32_t>(spank, S_JOB_ID).value_or(0)) + "." + StepName(*step);
   // Who asked for nothing may be watched all the same; who asked for level 0 never is.
   if (context.options.asked.level != 0) DecideForNode(spank, *step, context);
-  const std::optional<Rendezvous> rendezvous = ParseRendezvous(context.options.rendezvous);
+  std::optional<Rendezvous> rendezvous = ParseRendezvous(context.options.rendezvous);
   const std::string_view role = launch::RoleOf(KindOf(*step), context.options.level,
                                                context.config.policy, rendezvous.has_value());
   if (role.empty()) return LeaveUnwatched(spank, context);
+  if (rendezvous) {
+    // The node's own slurm.conf, not one that the job's environment names.
+    const launch::Environment own(environ);
+    Result<std::string> key = OpenKey(rendezvous->key, launch::ReadSlurmNetwork(own));
+    if (!key.ok()) {
+      ComplainOfStep(context, *step, key.status());
+      return LeaveUnwatched(spank, context);
+    }
+    rendezvous->key = std::move(*key);
+  }
   const NodeFacts facts = LookAtNode(spank, context.config, context.options.level);
   context.stepd.alone = facts.alone;
   // Count tells what is wrong.

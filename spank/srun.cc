@@ -74,6 +74,7 @@ void AddSize(spank_t spank, const Context& context, const launch::Environment& e
 struct Meeting {
   Listener listener;
   std::string key;
+  std::string wrapped;  // the key for the nodes
   std::optional<PortRange> ports;
 };
 
@@ -83,6 +84,9 @@ Result<Meeting> Meet(const Context& context, const launch::Environment& environm
   if (!random.ok()) return random.status();
   meeting.key = std::move(*random);
   const launch::SlurmNetwork network = launch::ReadSlurmNetwork(environment);
+  Result<std::string> wrapped = WrapKey(meeting.key, network);
+  if (!wrapped.ok()) return wrapped.status();
+  meeting.wrapped = std::move(*wrapped);
   meeting.ports = AllowedPorts(context.config, network);
   Result<Listener> listener = Listen(network, meeting.ports);
   if (!listener.ok()) return listener.status();
@@ -147,7 +151,7 @@ Status StartHead(spank_t spank, Context& context, std::string_view job, const st
   // If it is gone already, the end of its lifeline tells why (SrunExit).
   static_cast<void>(context.srun.head.lifeline.Send(message.packet()));
   // The nodes start no daemon without the key, so none looks for a head that could not be started.
-  return RevealRendezvous(spank, RendezvousText({meeting->listener.port, meeting->key}));
+  return RevealRendezvous(spank, RendezvousText({meeting->listener.port, meeting->wrapped}));
 }
 
 // Nobody asked for what the site watches by itself: it must not write into the job's output.

@@ -150,6 +150,15 @@ class Reader {
   std::vector<SlurmSetting> settings_;  // of the line
 };
 
+// "socket=PATH", between commas with others.
+std::string SocketIn(std::string_view info) {
+  constexpr std::string_view kSocket = "socket=";
+  const size_t at = info.find(kSocket);
+  if (at == std::string_view::npos) return "";
+  info.remove_prefix(at + kSocket.size());
+  return std::string(info.substr(0, info.find(',')));
+}
+
 }  // namespace
 
 Result<std::string> ReadSlurmConfFile(const std::string& path) { return ReadFile(path, kMostMib); }
@@ -189,6 +198,11 @@ void SlurmNetworkLines::Take(SlurmLine line) {
       network_.ipv6 = has("enableipv6");
       network_.ipv4 = !has("disableipv4");
       communication_ = has("noinaddrany");
+    } else if (IsSlurmSetting(setting, "AuthInfo")) {
+      network_.munge_socket = SocketIn(setting.second);
+    } else if (IsSlurmSetting(setting, "SlurmdUser")) {
+      // "NAME(UID)", as Slurm itself shows it.
+      network_.slurmd_user = setting.second.substr(0, setting.second.find('('));
     } else if (IsSlurmSetting(setting, "TopologyParam")) {
       topology_ = has("noinaddrany");
     }

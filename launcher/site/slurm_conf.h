@@ -1,4 +1,5 @@
-// slurm.conf, and what it says of the network: srun's ports, and to which addresses Slurm binds.
+// slurm.conf, and what it says of the network: srun's ports, to which addresses Slurm binds, and
+// how its messages are authenticated.
 //
 // Slurm has no call for that which all releases share, so its files are read anew, as Slurm reads
 // them: names in any case, several settings in a line, lines that go on after a backslash, and
@@ -23,9 +24,11 @@ namespace sonde::launch {
 struct SlurmNetwork {
   std::optional<PortRange> srun_ports;  // SrunPortRange
   // CommunicationParameters.
-  bool ipv4 = true;           // not DisableIPv4
-  bool ipv6 = false;          // EnableIPv6
-  bool all_addresses = true;  // not NoInAddrAny, which TopologyParam may have as well
+  bool ipv4 = true;                  // not DisableIPv4
+  bool ipv6 = false;                 // EnableIPv6
+  bool all_addresses = true;         // not NoInAddrAny, which TopologyParam may have as well
+  std::string munge_socket;          // AuthInfo's; "": where munge has it
+  std::string slurmd_user = "root";  // SlurmdUser
 };
 
 // Gives the text of a file.

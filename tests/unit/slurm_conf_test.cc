@@ -73,6 +73,16 @@ TEST_F(SlurmConfs, AddressesFollowCommunicationParameters) {
   EXPECT_FALSE(Read("TopologyParam=NoInAddrAny\n").all_addresses);
 }
 
+TEST_F(SlurmConfs, WhereMungeIsAndWhoMayOpenWhatItWraps) {
+  EXPECT_EQ(Read("AuthType=auth/munge\n").munge_socket, "");
+  EXPECT_EQ(Read("AuthType=auth/munge\n").slurmd_user, "root");
+  EXPECT_EQ(Read("AuthInfo=socket=/run/munge/s\n").munge_socket, "/run/munge/s");
+  EXPECT_EQ(Read("authinfo=cred_expire=15,socket=/s,ttl=60\n").munge_socket, "/s");
+  EXPECT_EQ(Read("AuthInfo=cred_expire=15\n").munge_socket, "");
+  EXPECT_EQ(Read("SlurmdUser=slurm(64030)\n").slurmd_user, "slurm");
+  EXPECT_EQ(Read("SlurmUser=slurm\nSlurmdUser=1001\n").slurmd_user, "1001");
+}
+
 TEST_F(SlurmConfs, IncludedFilesCount) {
   files_["/etc/slurm/net.conf"] = "SrunPortRange=60001-63000\ninclude deep/more.conf\n";
   files_["/etc/slurm/deep/more.conf"] = "CommunicationParameters=EnableIPv6\n";

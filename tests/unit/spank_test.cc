@@ -226,15 +226,30 @@ TEST(Rendezvous, OnlyWhatSrunWroteIsTaken) {
   EXPECT_EQ(good->port, 4242);
   EXPECT_EQ(good->key, key);
   // Written so that any port has the same length.
-  EXPECT_EQ(RendezvousText(*good), "04242:" + key);
+  EXPECT_TRUE(RendezvousText(*good).starts_with("04242:" + key + " "));
   EXPECT_EQ(ParseRendezvous("04242:" + key)->port, 4242);
   EXPECT_EQ(NoRendezvous().size(), RendezvousText(*good).size());
+  // With a key that munge has wrapped, too.
+  const std::string wrapped = RendezvousText({4242, "MUNGE:AwQFAADf7oMV:"});
+  EXPECT_EQ(wrapped.size(), NoRendezvous().size());
+  EXPECT_EQ(ParseRendezvous(wrapped)->key, "MUNGE:AwQFAADf7oMV:");
   for (const std::string& bad :
        {std::string(), std::string("4242"), NoRendezvous(), "0:" + key, "70000:" + key,
         "4242:" + key + "a", "4242:" + std::string(64, 'A'), "4242:" + std::string(63, 'a'),
-        ":" + key, "x:" + key}) {
+        ":" + key, "x:" + key, std::string("4242:munge"), std::string(512, ' '),
+        "4242:" + key + " a"}) {
     EXPECT_FALSE(ParseRendezvous(bad)) << bad;
   }
+}
+
+// This process has no libmunge, as srun where Slurm authenticates in another way.
+TEST(Rendezvous, WithoutMungeTheKeyStaysAsItIs) {
+  const std::string key(64, 'a');
+  EXPECT_EQ(*WrapKey(key, {}), key);
+  EXPECT_EQ(*OpenKey(key, {}), key);
+  const auto wrapped = OpenKey("MUNGE:AwQFAADf7oMV:", {});
+  EXPECT_EQ(wrapped.status().code(), Code::kUnavailable);
+  EXPECT_THAT(std::string(wrapped.status().message()), HasSubstr("wrapped by munge"));
 }
 
 TEST(EventList, IsCheckedAtSubmit) {

@@ -1,0 +1,40 @@
+// libmunge, where this process has it: then Slurm authenticates by munge, and munge wraps what only
+// one user is to read on its way through Slurm's messages, which are not encrypted.
+//
+// It is not linked: where Slurm authenticates in another way it may not be installed.
+//
+// Thread safety: Slurm's one thread that calls the plugin.
+#pragma once
+
+#include <sys/types.h>
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "core/status.h"
+
+namespace sonde::spank {
+
+class Munge {
+ public:
+  // A credential of munge's begins so.
+  static constexpr std::string_view kBegins = "MUNGE:";
+
+  // nullopt: this process has not loaded it.
+  static std::optional<Munge> Find();
+
+  // `socket`: munged's; "" for where it is unless Slurm is told otherwise. Only `reader` can open
+  // what comes out.
+  Result<std::string> Wrap(std::string_view text, const std::string& socket, uid_t reader) const;
+  // The text, also of a credential that has expired or was opened before: each node of a step opens
+  // the same one, when its part of the step begins.
+  Result<std::string> Open(const std::string& credential, const std::string& socket) const;
+
+ private:
+  explicit Munge(void* library) : library_(library) {}
+
+  void* library_;  // stays loaded
+};
+
+}  // namespace sonde::spank
