@@ -118,7 +118,7 @@ def first_answer(server, begin):
         line = server.stdout.readline()
         if not line:
             raise SystemExit("bench archive: sonde serve says nothing")
-        found = re.search(r"http://([\d.]+):(\d+)/\?token=(\S+)", line)
+        found = re.search(r"http://([\d.]+):(\d+)/#token=(\S+)", line)
     up = (time.perf_counter() - begin) * 1000
     connection = http.client.HTTPConnection(found[1], int(found[2]), timeout=60)
     answer_to(connection, found[3], "/job/list")

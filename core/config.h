@@ -49,7 +49,7 @@ struct Config {
 
   // HTTP of the head and of `sonde serve`.
   std::string http = "loopback";   // loopback, off, or the name of an interface's address
-  uint16_t http_port = 4242;       // 0: any free one
+  uint16_t http_port = 0;          // 0: any free one
   std::string http_cors;           // origins whose pages may ask, separated by commas; "*": all
   bool opentsdb_nan_null = false;  // NaN and infinity are null in OpenTSDB's answers, not texts
 

@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "profiles/json/writer.h"
+#include "web/pages/pages.h"
 #include "web/router.h"
 
 namespace sonde::web {
@@ -39,17 +40,20 @@ void WriteParams(const RouteDoc& doc, JsonWriter& json) {
   json.EndArray();
 }
 
-void WriteAnswers(const RouteDoc& doc, JsonWriter& json) {
+// `open`: for everybody, without the token.
+void WriteAnswers(const RouteDoc& doc, bool open, JsonWriter& json) {
   json.Key("responses").BeginObject();
   json.Key("200").BeginObject().Field("description", "The answer");
   if (!doc.answer.empty()) WriteContent(doc.answer, "", json);
   json.EndObject();
   if (doc.also != 0) {
     json.Key(std::to_string(doc.also)).BeginObject();
-    json.Field("description", doc.also == 204 ? "Done; there is no body" : "See Location");
+    json.Field("description", "Done; there is no body");
     json.EndObject();
   }
-  json.Key("401").BeginObject().Field("$ref", "#/components/responses/NoToken").EndObject();
+  if (!open) {
+    json.Key("401").BeginObject().Field("$ref", "#/components/responses/NoToken").EndObject();
+  }
   json.Key("default").BeginObject().Field("$ref", "#/components/responses/Error").EndObject();
   json.EndObject();
 }
@@ -81,7 +85,9 @@ void WriteOperation(std::string_view method, std::string_view family, const Rout
     WriteContent(doc.body, doc.example_body, json);
     json.EndObject();
   }
-  WriteAnswers(doc, json);
+  const bool open = IsPage(route.path);
+  if (open) json.Key("security").BeginArray().EndArray();
+  WriteAnswers(doc, open, json);
   if (!doc.example.empty()) json.Field("x-example", doc.example);
   json.EndObject();
 }

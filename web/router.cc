@@ -82,9 +82,8 @@ std::optional<Response> RefuseChange(const Route& route, const Request& request)
       head ? "this path changes something: HEAD does not"
            : "this path changes something, which a browser must not do by a GET",
       route.post != nullptr ? "send a POST; programs that GET it send the header 'Authorization: "
-                              "Bearer TOKEN', and no cookie"
-                            : "programs send the header 'Authorization: Bearer TOKEN', and no "
-                              "cookie");
+                              "Bearer TOKEN'"
+                            : "programs send the header 'Authorization: Bearer TOKEN'");
   response.headers.emplace_back("Allow", route.post != nullptr ? "GET, POST" : "GET");
   return response;
 }

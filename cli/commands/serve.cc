@@ -28,7 +28,7 @@ constexpr size_t kMinTokenLength = 16;
 constexpr size_t kMaxTokenLength = 256;
 
 struct ServeOptions {
-  uint16_t port = 4242;
+  uint16_t port = 0;  // any free one
   bool port_given = false;
   std::string listen = "127.0.0.1";
   bool listen_given = false;
@@ -137,7 +137,7 @@ void PrintWhere(const Environment& env, const ServeOptions& options, uint16_t po
   char host[256] = "";
   gethostname(host, sizeof(host) - 1);
   const std::string address = Address(options, port);
-  std::string text = fmt::format("Open http://{}/?token={}\n", address, token);
+  std::string text = fmt::format("Open http://{}/#token={}\n", address, token);
   text += fmt::format("From another machine, first: ssh -L {}:{} {}@{}\n", port, address, env.user,
                       host);
   text += "Grafana: an OpenTSDB data source with the header 'Authorization: Bearer TOKEN'.\n";
@@ -189,7 +189,7 @@ int Serve(const Environment& env, ServeOptions options) {
   web::Server::Options server_options;
   server_options.address = options.listen;
   server_options.port = options.port;
-  server_options.port_if_taken_any = !options.port_given;
+  server_options.port_if_taken_any = false;
   server_options.token = *token;
   server_options.nan_null = options.nan_null || config->opentsdb_nan_null;
   server_options.cors = config->http_cors;
@@ -209,8 +209,7 @@ int Serve(const Environment& env, ServeOptions options) {
 void RegisterServe(Arguments app, Run& run) {
   Arguments serve = app.Command("serve", "Show the archive in a browser and to Grafana");
   const auto options = std::make_shared<ServeOptions>();
-  Argument port = serve.Option("--port", options->port,
-                               "Port; without it 4242, or any free one if that is taken");
+  Argument port = serve.Option("--port", options->port, "Port; without it any free one");
   Argument listen = serve.Option("--listen", options->listen,
                                  "Numeric address to listen on, or ADDRESS:PORT; with "
                                  "--site also unix:/PATH");

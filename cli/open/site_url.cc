@@ -81,7 +81,7 @@ Result<std::string> SiteToken(const std::string& socket) {
 std::string ToldOfSite(const std::string& socket, const std::string& token, const Here& here) {
   constexpr int kPort = 4242;
   return fmt::format(
-      "http://localhost:{0}/?token={1}\n\n"
+      "http://localhost:{0}/#token={1}\n\n"
       "That is this site's page. From your own machine, first run there\n\n"
       "  ssh -NL {0}:{2} {3}@{4}\n\n"
       "and then open the address. The token in it is a password: do not pass it on.\n\n"

@@ -30,7 +30,7 @@ Here LookAround(const std::string& user) {
 
 Way WayTo(const Endpoint& endpoint, const Here& here) {
   Way way;
-  way.url = fmt::format("http://localhost:{}/?token={}", endpoint.port,
+  way.url = fmt::format("http://localhost:{}/#token={}", endpoint.port,
                         serve::PercentEncode(endpoint.token));
   way.is_here = endpoint.host == here.host;
   // The head is on srun's host: a login node, or a compute node where srun runs in a job. That one

@@ -73,12 +73,10 @@ Result<web::Request> AskedOf(const SiteRequest& request, const SiteTarget& targe
   SONDE_RETURN_IF_ERROR(web::ParseTarget(target.rest.empty() ? "/" : target.rest, asked));
   asked.method = MethodOf(request.method);
   asked.authorization = request.Field("Authorization");
-  asked.cookie = request.Field("Cookie");
+  asked.token = request.Field(web::kTokenHeader);
   asked.host = request.Field("Host");
   asked.origin = request.Field("Origin");
   asked.fetch_site = request.Field("Sec-Fetch-Site");
-  asked.fetch_mode = request.Field("Sec-Fetch-Mode");
-  asked.fetch_dest = request.Field("Sec-Fetch-Dest");
   asked.user_agent = request.Field("User-Agent");
   return asked;
 }
@@ -301,8 +299,6 @@ Door::Decision Door::Decide(const SiteRequest& request, std::optional<uid_t> pee
       return MayEnter(request, *visitor, true);
     case kPageOnly:
       return PageFor(request, asked->path);
-    case kRedirect:
-      return auth.Redirect(*asked);
     case kRefused:
       return web::Auth::Refuse(*asked, kNoToken);
     case kOtherOrigin:
@@ -329,17 +325,14 @@ void Door::Enter(const std::shared_ptr<Guest>& guest, const SiteRequest& request
   Remark(entry.visitor, entry.owner);
   const SiteTarget target = ParseSiteTarget(request.target);
   const size_t length = web::HeadLength(guest->bytes());
-  servers_.Hand(entry.owner.name,
-                {guest->Leave(),
-                 [request, target, by_browser = entry.by_browser,
-                  body = guest->bytes().substr(length)](const std::string& token) {
-                   const std::string proof = by_browser ? "Cookie: " + web::Auth(token).Cookie()
-                                                        : "Authorization: Bearer " + token;
-                   return HeadFor(request, target, proof) + body;
-                 },
-                 [guest](const Status& why) {
-                   guest->Answer(web::ErrorResponse(StatusOf(why), why.message()));
-                 }});
+  servers_.Hand(
+      entry.owner.name,
+      {guest->Leave(),
+       [request, target, by_browser = entry.by_browser, body = guest->bytes().substr(length)](
+           const std::string& token) { return HeadFor(request, target, token, by_browser) + body; },
+       [guest](const Status& why) {
+         guest->Answer(web::ErrorResponse(StatusOf(why), why.message()));
+       }});
 }
 
 web::Response Door::Users(const Visitor& visitor) const {

@@ -2,9 +2,9 @@
 // gatekeeper who the visitor is and whose archive he may see, and hands the connection to that
 // user's process, which answers and closes it. The door has no privilege and opens no archive.
 //
-// Whom no proxy names shows his token as well: in a header, or a browser in a cookie, which it gets
-// as at any other server of Sonde's (web/server/auth.h). What a browser may have sent by itself,
-// for whatever page, reaches the user's process as a cookie, so that it changes nothing by a GET.
+// Whom no proxy names shows his token as well, as at any other server of Sonde's
+// (web/server/auth.h). Where a browser may have sent the proof by itself, for whatever page, the
+// user's process is told so (web::kByBrowserHeader), and changes nothing by a GET.
 //
 // The door itself answers with refusals; with the page's files, to whoever has shown no token and
 // opens the page, which holds nothing of a step; to GET /users: who the visitor is and, for

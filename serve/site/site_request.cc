@@ -95,14 +95,16 @@ SiteTarget ParseSiteTarget(std::string_view target) {
   return {std::string(named.substr(0, end)), std::move(rest)};
 }
 
-std::string HeadFor(const SiteRequest& request, const SiteTarget& target, std::string_view proof) {
+std::string HeadFor(const SiteRequest& request, const SiteTarget& target, std::string_view token,
+                    bool by_browser) {
   const std::string_view host = request.Field("Host");
   std::string head = fmt::format("{} {} {}\r\nHost: {}\r\nConnection: close\r\n", request.method,
                                  target.rest, request.version, IsHost(host) ? host : "localhost");
   if (!target.user.empty()) {
     head += fmt::format("{}: {}{}\r\n", web::kPrefixHeader, kPrefix, target.user);
   }
-  head += fmt::format("{}\r\n", proof);
+  head += fmt::format("Authorization: Bearer {}\r\n", token);
+  if (by_browser) head += fmt::format("{}: 1\r\n", web::kByBrowserHeader);
   for (const std::string_view name : kPassedOn) {
     if (request.Count(name) != 0) head += fmt::format("{}: {}\r\n", name, request.Field(name));
   }

@@ -37,10 +37,10 @@ struct SiteTarget {
 };
 SiteTarget ParseSiteTarget(std::string_view target);
 
-// The head for the user's server: for one answer, with `proof`, the header that shows that server's
-// token ("Authorization: Bearer TOKEN"). It has the host as the
-// client knows it, and what stands before the target there, so that addresses of this server in an
-// answer lead back here.
-std::string HeadFor(const SiteRequest& request, const SiteTarget& target, std::string_view proof);
+// The head for the user's server: for one answer, with that server's token. `by_browser`: a browser
+// may have sent the proof of who asks by itself. It has the host as the client knows it, and what
+// stands before the target there, so that addresses of this server in an answer lead back here.
+std::string HeadFor(const SiteRequest& request, const SiteTarget& target, std::string_view token,
+                    bool by_browser);
 
 }  // namespace sonde::site

@@ -294,7 +294,7 @@ def served(cluster):
         process = cluster.popen([SONDE, "serve", "--port", "0"], user=USER, stdout=file)
     try:
         found = wait_for(
-            lambda: re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", out.read_text()),
+            lambda: re.search(r"http://127\.0\.0\.1:(\d+)/#token=(\S+)", out.read_text()),
             "the address of sonde serve",
             20,
         )

@@ -226,7 +226,7 @@ def served(cluster, user, *options):
         while not found:
             line = process.stdout.readline()
             assert line, process.stderr.read()
-            found = re.search(r"http://127\.0\.0\.1:(\d+)/\?token=(\S+)", line)
+            found = re.search(r"http://127\.0\.0\.1:(\d+)/#token=(\S+)", line)
         yield Live("127.0.0.1", int(found.group(1)), found.group(2))
     finally:
         process.terminate()

@@ -1,5 +1,6 @@
 """`sonde serve --site`: users of one machine, each with an archive, and what each is shown."""
 
+import base64
 import contextlib
 import http.client
 import http.server
@@ -218,7 +219,7 @@ def test_who_comes_by_a_users_tunnel_is_not_that_user(cluster, steps):
 
 
 @pytest.mark.skipif(SSHD is None, reason="needs sshd: scripts/deps")
-def test_a_browser_behind_a_tunnel_trades_the_token_for_a_cookie(cluster, steps):
+def test_a_browser_behind_a_tunnel_shows_the_token_of_the_address(cluster, steps):
     with site(cluster) as served, tunnel(served.directory, USER, served.listen) as laptop:
 
         def get(path, **headers):
@@ -232,16 +233,19 @@ def test_a_browser_behind_a_tunnel_trades_the_token_for_a_cookie(cluster, steps)
 
         done = cluster.run([SONDE, "url", "--site", "--socket", served.listen])
         assert f"-L 4242:{served.listen} {USER}@" in done.stdout or f"-NL 4242:{served.listen}" in done.stdout, done.stdout
-        address = re.search(r"http://localhost:4242(/\?token=\S+)", done.stdout)[1]
-        status, headers, _ = get(address)
-        assert status == 303 and headers["Location"] == "./"
-        cookie = headers["Set-Cookie"].partition(";")[0]
-        assert steps[USER] in get("/job/list?limit=1000", Cookie=cookie)[2]
-        assert get("/job/list?limit=1000", Cookie=cookie, Sec_Fetch_Site="cross-site")[0] == 403
-        assert get("/job/list?limit=1000", Cookie=cookie, Origin="http://localhost:9999")[0] == 403
-        assert get("/job/list?limit=1000", Cookie=cookie, Origin="http://localhost:4242")[0] == 200
+        token = re.search(r"http://localhost:4242/#token=(\S+)", done.stdout)[1]
+        status, headers, page = get("/")
+        assert status == 200 and "app.js" in page and steps[USER] not in page
+        assert "Set-Cookie" not in headers
+        assert steps[USER] in get("/job/list?limit=1000", Sonde_Token=token)[2]
+        # What a browser sends by itself, and what another origin's page cannot have it send.
+        password = {"Authorization": "Basic " + base64.b64encode(f":{token}".encode()).decode(), "User-Agent": "Mozilla/5.0"}
+        assert get("/job/list?limit=1000", **password)[0] == 200
+        assert get("/job/list?limit=1000", **password, Sec_Fetch_Site="cross-site")[0] == 403
+        assert get("/job/list?limit=1000", **password, Origin="http://localhost:9999")[0] == 403
+        assert get("/job/list?limit=1000", **password, Origin="http://localhost:4242")[0] == 200
         # What changes something is no GET of a browser's.
-        assert get("/alarms/del?name=x", Cookie=cookie)[0] == 405
+        assert get("/alarms/del?name=x", **password)[0] == 405
 
 
 def test_a_token_lasts_until_the_host_is_booted_anew(cluster):

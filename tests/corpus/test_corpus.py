@@ -110,7 +110,7 @@ def serving(archive):
             while "http" not in line:
                 line = server.stdout.readline()
                 assert line, server.stderr.read()
-            url, token = line.split("Open ")[1].split()[0].split("/?token=")
+            url, token = line.split("Open ")[1].split()[0].split("/#token=")
             yield lambda path: urllib.request.urlopen(
                 urllib.request.Request(url + path, headers={"Authorization": f"Bearer {token}"}), timeout=20
             ).read()

@@ -67,10 +67,8 @@ void Credentials(std::string_view text) {
   web::Request request;
   request.path = "/";
   request.authorization = text;
-  request.cookie = text;
+  request.token = text;
   request.fetch_site = text;
-  request.fetch_mode = text;
-  request.fetch_dest = text;
   request.origin = text;
   (void)auth.Check(request);
   web::Response response = web::Auth::Refuse(request);

@@ -8,6 +8,7 @@
 #include "serve/site/gatekeeper.h"
 #include "serve/site/site_request.h"
 #include "tests/unit/site_accounts.h"
+#include "web/http/http.h"
 #include "web/server/request_head.h"
 
 using namespace sonde;
@@ -38,13 +39,14 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (!request.ok()) return 0;
   const site::SiteTarget target = site::ParseSiteTarget(request->target);
   if (!target.rest.empty() && target.rest[0] != '/') __builtin_trap();
-  const std::string head = site::HeadFor(
-      *request, {target.user, target.rest.empty() ? "/" : target.rest}, "Authorization: Bearer T");
+  const std::string head =
+      site::HeadFor(*request, {target.user, target.rest.empty() ? "/" : target.rest}, "T", true);
   if (web::HeadLength(head) != head.size()) __builtin_trap();
   const auto again = site::ParseSiteRequest(head);
-  if (!again.ok() || again->Count("Authorization") != 1 || again->Count("Cookie") != 0 ||
-      again->Count("X-Remote-User") != 0 || again->Count(site::kSecretHeader) != 0 ||
-      again->Field("Connection") != "close") {
+  if (!again.ok() || again->Count("Authorization") != 1 ||
+      again->Count(web::kByBrowserHeader) != 1 || again->Count(web::kTokenHeader) != 0 ||
+      again->Count("Cookie") != 0 || again->Count("X-Remote-User") != 0 ||
+      again->Count(site::kSecretHeader) != 0 || again->Field("Connection") != "close") {
     __builtin_trap();
   }
   // Without the secret nobody is somebody else.

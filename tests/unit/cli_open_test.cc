@@ -53,7 +53,7 @@ TEST_F(CliOpen, GivesTheBrowserAFileAndNoToken) {
   EXPECT_EQ(o.code, 0) << o.err;
   const std::string seen = Read(seen_);
   EXPECT_THAT(seen, StartsWith("file://" + leader_ + "\n"));
-  EXPECT_THAT(seen, HasSubstr("url=http://localhost:4243/?token=s3cret"));
+  EXPECT_THAT(seen, HasSubstr("url=http://localhost:4243/#token=s3cret"));
   EXPECT_EQ(fs::status(leader_).permissions() & fs::perms::all,
             fs::perms::owner_read | fs::perms::owner_write);
 }
@@ -70,7 +70,7 @@ TEST_F(CliOpen, SaysTheWayWhereNoBrowserIsToBeHad) {
   const Outcome fails = Open("/nonexistent");
   EXPECT_EQ(fails.code, 0);
   EXPECT_THAT(fails.err, HasSubstr("browser '/nonexistent'"));
-  EXPECT_THAT(fails.out, HasSubstr("http://localhost:4243/?token=s3cret\n"));
+  EXPECT_THAT(fails.out, HasSubstr("http://localhost:4243/#token=s3cret\n"));
   ASSERT_TRUE(live_->PutEndpoint({"elsewhere", "127.0.0.1", 4243, "s3cret"}).ok());
   const Outcome far = Open(browser_);
   EXPECT_EQ(far.code, 0);

@@ -36,7 +36,7 @@ Endpoint ParseAddress(const std::string& text) {
   endpoint.host = HostName();
   endpoint.address = "127.0.0.1";
   const size_t at = text.find("http://127.0.0.1:");
-  const size_t token = text.find("/?token=");
+  const size_t token = text.find("/#token=");
   if (at == std::string::npos || token == std::string::npos) return endpoint;
   endpoint.port = static_cast<uint16_t>(std::stoi(text.substr(at + 17)));
   endpoint.token = text.substr(token + 8, text.find('\n', token) - token - 8);

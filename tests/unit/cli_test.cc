@@ -317,7 +317,7 @@ TEST_F(CliTest, SaysWhereARunningStepIsWatched) {
   ASSERT_TRUE(live->PutEndpoint({"login1", "127.0.0.1", 4243, "s3cret"}).ok());
   const Outcome o = Sonde("url 123.0");
   EXPECT_EQ(o.code, 0);
-  EXPECT_THAT(o.out, AllOf(HasSubstr("http://localhost:4243/?token=s3cret\n"),
+  EXPECT_THAT(o.out, AllOf(HasSubstr("http://localhost:4243/#token=s3cret\n"),
                            HasSubstr("ssh -NL 4243:localhost:4243 "), HasSubstr("@login1\n")));
   live.reset();
   const Outcome over = Sonde("url 123");

@@ -2,6 +2,7 @@
 // process that starts others and the users' processes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nettle/base64.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,8 +18,8 @@
 #include "serve/site/listen.h"
 #include "serve/site/messages.h"
 #include "tests/unit/site_accounts.h"
+#include "web/pages/pages.h"
 #include "web/router.h"
-#include "web/server/auth.h"
 
 namespace sonde::site::site_door_test {
 namespace {
@@ -33,6 +34,12 @@ constexpr const char* kSecret = "0123456789abcdef";
 bool Readable(int fd, int patience_ms = kPatienceMs) {
   pollfd ready{fd, POLLIN, 0};
   return poll(&ready, 1, patience_ms) == 1;
+}
+
+std::string Base64(const std::string& text) {
+  std::string out(BASE64_ENCODE_RAW_LENGTH(text.size()), '\0');
+  base64_encode_raw(out.data(), text.size(), reinterpret_cast<const uint8_t*>(text.data()));
+  return out;
 }
 
 // Reads until the other side closes.
@@ -158,8 +165,8 @@ TEST_F(DoorTest, ARequestReachesItsUsersProcessAndNothingElseOfIt) {
   const std::string got = Serve(process, "answer");
   EXPECT_THAT(got, StartsWith("GET /job/list HTTP/1.1\r\n"));
   // What a proxy's browsers send by themselves is to change nothing by a GET.
-  EXPECT_THAT(got, HasSubstr(web::Auth("TOKEN").Cookie()));
-  EXPECT_THAT(got, Not(HasSubstr("Authorization")));
+  EXPECT_THAT(got, HasSubstr("\r\nAuthorization: Bearer TOKEN\r\nSonde-By-Browser: 1\r\n"));
+  EXPECT_THAT(got, Not(HasSubstr("Cookie")));
   EXPECT_THAT(got, Not(HasSubstr("secret")));
   EXPECT_THAT(got, Not(HasSubstr(kSecret)));
   EXPECT_TRUE(got.ends_with("\r\n\r\nBODY"));
@@ -175,10 +182,12 @@ TEST_F(DoorTest, ARequestReachesItsUsersProcessAndNothingElseOfIt) {
 TEST_F(DoorTest, NoRouteIsOpenToAStranger) {
   Open();
   std::map<std::string, size_t> answers;
-  std::vector<std::string> targets = {"/nothing", "/users/", "/app.js", "/", "/../etc/passwd"};
+  std::vector<std::string> targets = {"/nothing", "/users/", "/app.jsx", "//", "/../etc/passwd"};
   for (const web::RouteFamily& family : web::RouteFamilies()) {
     for (const web::Route& route : family.routes) {
-      targets.push_back(std::string(route.path) + std::string(route.doc.example));
+      if (!web::IsPage(route.path)) {
+        targets.push_back(std::string(route.path) + std::string(route.doc.example));
+      }
     }
   }
   ASSERT_GT(targets.size(), 50u);
@@ -278,7 +287,7 @@ TEST_F(DoorTest, WhatIsNoRequestIsRefusedAndASlowOneDisturbsNobody) {
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n"), StartsWith("HTTP/1.1 400 "));
   EXPECT_THAT(Ask("GET / HTTP/1.1\r\nX: " + std::string(20'000, 'x') + "\r\n\r\n"),
               StartsWith("HTTP/1.1 431 "));
-  EXPECT_THAT(Ask(Get("", "/")), StartsWith("HTTP/1.1 401 "));
+  EXPECT_THAT(Ask(Get("", "/job/list")), StartsWith("HTTP/1.1 401 "));
 }
 
 TEST_F(DoorTest, OneUserHasAShareOfTheConnections) {
@@ -336,23 +345,31 @@ TEST_F(DoorTest, WhoIsKnownByTheKernelAloneShowsATokenAsWell) {
   EXPECT_EQ(ReadAll(client.get()), "answer");
 }
 
-TEST_F(DoorTest, ABrowserTradesTheTokenForACookieWhichOtherOriginsPagesCannotUse) {
+// The page keeps the token for its origin and shows it in its own header.
+TEST_F(DoorTest, ThePageShowsTheTokenInItsOwnHeader) {
   Open();
-  const std::string token = OwnToken();
-  for (const char* at : {"/", "/user/self/"}) {
-    const std::string traded = Ask(Own(at + ("?token=" + token)));
-    EXPECT_THAT(traded, StartsWith("HTTP/1.1 303 "));
-    EXPECT_THAT(traded, HasSubstr("Location: ./\r\n"));
-    EXPECT_THAT(traded, HasSubstr("SameSite=Strict"));
-  }
-  const std::string cookie = "Cookie: " + web::Auth(token).Cookie() + "\r\n";
-  const UniqueFd client = Send(Own("/job/list", cookie));
+  const UniqueFd client = Send(Own("/job/list", "Sonde-Token: " + OwnToken() + "\r\n"));
   const UniqueFd process = Start("self");
-  EXPECT_THAT(Serve(process, "answer"), HasSubstr("\r\nCookie: "));
+  const std::string got = Serve(process, "answer");
+  EXPECT_THAT(got, HasSubstr("\r\nAuthorization: Bearer TOKEN\r\n"));
+  EXPECT_THAT(got, Not(HasSubstr("Sonde-By-Browser")));
+  EXPECT_EQ(ReadAll(client.get()), "answer");
+  EXPECT_THAT(Ask(Own("/job/list", "Sonde-Token: 0123456789abcdef\r\n")),
+              StartsWith("HTTP/1.1 401 "));
+}
+
+// Which other origins' pages cannot use.
+TEST_F(DoorTest, APasswordOfABrowsersIsForThePagesOfThisServerAlone) {
+  Open();
+  const std::string password =
+      "Authorization: Basic " + Base64(":" + OwnToken()) + "\r\nUser-Agent: Mozilla/5.0\r\n";
+  const UniqueFd client = Send(Own("/job/list", password));
+  const UniqueFd process = Start("self");
+  EXPECT_THAT(Serve(process, "answer"), HasSubstr("\r\nSonde-By-Browser: 1\r\n"));
   EXPECT_EQ(ReadAll(client.get()), "answer");
   for (const char* other : {"Origin: http://localhost:9999\r\n", "Origin: null\r\n",
                             "Sec-Fetch-Site: same-site\r\n", "Sec-Fetch-Site: cross-site\r\n"}) {
-    EXPECT_THAT(Ask(Own("/alarms/add", cookie + other, "POST")), StartsWith("HTTP/1.1 403 "))
+    EXPECT_THAT(Ask(Own("/alarms/add", password + other, "POST")), StartsWith("HTTP/1.1 403 "))
         << other;
   }
 }

@@ -49,12 +49,12 @@ TEST(SiteRequest, ATargetMayNameAUser) {
 TEST(SiteRequest, WhatProvesTheClientsIdentityDoesNotGoOn) {
   const auto request = ParseSiteRequest(
       "POST /user/alice/api/query HTTP/1.1\r\nHost: h\r\nCookie: secret1\r\n"
-      "Authorization: Basic secret2\r\nX-Remote-User: bob\r\nSonde-Proxy-Secret: secret3\r\n"
+      "Authorization: Basic secret2\r\nSonde-Token: secret4\r\nX-Remote-User: "
+      "bob\r\nSonde-Proxy-Secret: secret3\r\n"
       "Connection: keep-alive, Content-Length\r\nContent-Length: 2\r\n"
       "content-type: application/json\r\nAccept-Encoding: gzip\r\n\r\n");
   ASSERT_TRUE(request.ok());
-  const std::string head =
-      HeadFor(*request, {"alice", "/api/query"}, "Authorization: Bearer token");
+  const std::string head = HeadFor(*request, {"alice", "/api/query"}, "token", false);
   EXPECT_THAT(head, testing::StartsWith("POST /api/query HTTP/1.1\r\n"));
   EXPECT_THAT(head, Not(HasSubstr("secret")));
   EXPECT_THAT(head, Not(HasSubstr("bob")));
@@ -66,13 +66,16 @@ TEST(SiteRequest, WhatProvesTheClientsIdentityDoesNotGoOn) {
     EXPECT_THAT(head, HasSubstr(line));
   }
   EXPECT_TRUE(head.ends_with("\r\n\r\n"));
+  EXPECT_THAT(head, Not(HasSubstr("Sonde-By-Browser")));
+  EXPECT_THAT(HeadFor(*request, {"alice", "/api/query"}, "token", true),
+              HasSubstr("\r\nSonde-By-Browser: 1\r\n"));
 }
 
 TEST(SiteRequest, AddressesInAnswersLeadBackHere) {
   const auto head = [](const char* host) {
     const auto request = ParseSiteRequest(std::string("GET / HTTP/1.1\r\nHost: ") + host +
                                           "\r\nSonde-Prefix: /user/mallory\r\n\r\n");
-    return request.ok() ? HeadFor(*request, {"", "/"}, "t") : "";
+    return request.ok() ? HeadFor(*request, {"", "/"}, "t", false) : "";
   };
   EXPECT_THAT(head("sonde.example.org:8443"), HasSubstr("Host: sonde.example.org:8443\r\n"));
   EXPECT_THAT(head("[::1]:80"), HasSubstr("Host: [::1]:80\r\n"));
@@ -83,7 +86,7 @@ TEST(SiteRequest, AddressesInAnswersLeadBackHere) {
 TEST(SiteRequest, AClientOfOldGetsAnswersThatItKnows) {
   const auto request = ParseSiteRequest("GET / HTTP/1.0\r\n\r\n");
   ASSERT_TRUE(request.ok());
-  EXPECT_THAT(HeadFor(*request, {"", "/"}, "t"), testing::StartsWith("GET / HTTP/1.0\r\n"));
+  EXPECT_THAT(HeadFor(*request, {"", "/"}, "t", false), testing::StartsWith("GET / HTTP/1.0\r\n"));
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ TEST(Changes, AreNoGetOfABrowsersAndNoHeadAtAll) {
   EXPECT_TRUE(change.contains("/alarms/del") && change.contains("/leave")) << change.size();
 }
 
-// Another page's form, or its beacon: browsers that say less of who asks send a cookie with it.
+// Another page's form, or its beacon: browsers that say less of who asks send a password with it.
 // None of them sends JSON unless it has asked before.
 TEST(Changes, AreNoPostOfABrowsersThatSaysNeitherWhoAsksNorWhatItIs) {
   Watched source;

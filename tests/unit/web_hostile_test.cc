@@ -15,6 +15,7 @@
 
 #include "tests/unit/web_client.h"
 #include "web/opentsdb/put_store.h"
+#include "web/pages/pages.h"
 #include "web/router.h"
 
 namespace sonde::web::web_hostile_test {
@@ -375,18 +376,24 @@ TEST_F(HostileServer, NoOperationIsForWhoHasNoToken) {
       "Authorization: Basic c2VjcmV0\r\n",
       "Cookie: token=secret\r\n",
       "X-Token: secret\r\n",
+      "Sonde-Token: wrong!\r\n",
+      "Sonde-By-Browser: 1\r\n",
   };
   for (const Operation& operation : Operations()) {
     for (const std::string& line : credentials) {
       SCOPED_TRACE(std::string(operation.route->path) + " " + line);
       const std::string mark = operation.doc->example.empty() ? "?" : "&";
-      // The token in the address counts for the page alone, whose path is not asked here.
-      const std::string target =
-          TargetOf(operation) + (operation.route->path == "/" ? "" : mark + "token=secret");
+      const std::string target = TargetOf(operation) + mark + "token=secret";
       Client client(server_->port());
       client.Send(fmt::format("{} {} HTTP/1.1\r\nHost: x\r\n{}\r\n", NameOf(operation.method),
                               target, line));
-      ExpectError(client.Receive(), 401);
+      // The files of the page are the same for everybody.
+      if (IsPage(operation.route->path)) {
+        const std::string body(PageAt(operation.route->path).body);
+        EXPECT_TRUE(client.Receive().ends_with("\r\n\r\n" + body));
+      } else {
+        ExpectError(client.Receive(), 401);
+      }
     }
   }
 }

@@ -95,12 +95,29 @@ TEST(Auth, TakesTheTokenAsAPassword) {
   EXPECT_THAT(Auth::Refuse(request).headers[0].second, HasSubstr("Basic"));
 }
 
-// Other users' servers on the same host are of the same site.
-TEST(Auth, TheCookieDoesNotCountForAnotherOriginsPage) {
+// The header of the page: no page of another origin can have a browser send it without asking
+// first.
+TEST(Auth, TakesTheTokenInThePagesOwnHeader) {
   const Auth auth("secret");
   Request request = Get("/alarms/del?name=x");
-  const std::string cookie = auth.Redirect(Get("/?token=secret")).headers[1].second;
-  request.cookie = cookie.substr(0, cookie.find(';'));
+  request.token = "secrets";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kRefused);
+  request.token = "secret";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed);
+  // As behind a proxy that has users of its own.
+  request.authorization = "Basic YWRhOmhlci1wYXNzd29yZA==";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed);
+}
+
+// A browser that was given a password sends it again by itself, for whatever page. Other users'
+// servers on the same host are of the same site.
+TEST(Auth, APasswordOfABrowsersDoesNotCountForAnotherOriginsPage) {
+  const Auth auth("secret");
+  Request request = Get("/alarms/del?name=x");
+  request.authorization = "Basic OnNlY3JldA==";
+  request.host = "localhost:4242";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed) << "a program";
+  request.user_agent = "Mozilla/5.0 (X11; Linux x86_64)";
   for (const char* site : {"", "same-origin", "none"}) {
     request.fetch_site = site;
     EXPECT_EQ(auth.Check(request), Auth::Verdict::kByBrowser) << site;
@@ -108,17 +125,18 @@ TEST(Auth, TheCookieDoesNotCountForAnotherOriginsPage) {
   for (const char* site : {"same-site", "cross-site"}) {
     request.fetch_site = site;
     EXPECT_EQ(auth.Check(request), Auth::Verdict::kOtherOrigin) << site;
-    EXPECT_EQ(auth.Check(request, true), Auth::Verdict::kOtherOrigin) << "whoever may ask";
+    EXPECT_EQ(auth.Check(request, true), Auth::Verdict::kByBrowser) << "http_cors names it";
   }
   EXPECT_EQ(Auth::Refuse(request).headers[0].second.find("Basic"), std::string::npos);
 }
 
 // Browsers say Sec-Fetch-Site to https and loopback addresses only.
-TEST(Auth, TheCookieDoesNotCountForAnotherOriginOnAnyAddress) {
+TEST(Auth, APasswordOfABrowsersDoesNotCountForAnotherOriginOnAnyAddress) {
   const Auth auth("secret");
   Request request = Get("/alarms/add");
   request.method = Method::kPost;
-  request.cookie = auth.Cookie();
+  request.authorization = "Basic OnNlY3JldA==";
+  request.user_agent = "Mozilla/5.0 (X11; Linux x86_64)";
   request.host = "Login1:4242";
   for (const char* origin : {"", "http://login1:4242", "https://login1:4242"}) {
     request.origin = origin;
@@ -138,74 +156,41 @@ TEST(Auth, TheCookieDoesNotCountForAnotherOriginOnAnyAddress) {
   EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed);
 }
 
-// A browser that was given a password sends it again by itself.
-TEST(Auth, APasswordOfABrowsersIsLikeACookie) {
+// The site's door knows by a proxy who asks, and so by what the browser sends by itself.
+TEST(Auth, WhatTheDoorSaysThatABrowserMayHaveSentChangesNothingByAGet) {
   const Auth auth("secret");
-  Request request = Get("/alarms/add");
-  request.authorization = "Basic OnNlY3JldA==";
-  request.host = "login1:4242";
-  EXPECT_EQ(auth.Check(request), Auth::Verdict::kAllowed) << "a program";
-  request.user_agent = "Mozilla/5.0 (X11; Linux x86_64)";
+  Request request = Get("/alarms/del?name=x");
+  request.authorization = "Bearer secret";
+  request.by_browser = true;
   EXPECT_EQ(auth.Check(request), Auth::Verdict::kByBrowser);
-  request.origin = "https://grafana.example";
-  EXPECT_EQ(auth.Check(request), Auth::Verdict::kOtherOrigin);
-  EXPECT_EQ(auth.Check(request, true), Auth::Verdict::kByBrowser) << "http_cors names it";
+  request.authorization = "Bearer wrong!";
+  EXPECT_EQ(auth.Check(request), Auth::Verdict::kRefused) << "it proves nothing";
 }
 
-// A link in Grafana, a wiki or a chat.
-TEST(Auth, ALinkOfAnotherOriginLeadsToThePageOnly) {
+// A link in Grafana, a wiki or a chat leads to the page, on any address; nothing else is for all.
+TEST(Auth, ThePageItselfIsForEverybody) {
   const Auth auth("secret");
-  const auto opened = [&](std::string_view target, std::string_view site, std::string_view mode,
-                          std::string_view dest, Method method = Method::kGet) {
+  const auto asked = [&](std::string_view target, Method method = Method::kGet) {
     Request request = Get(target);
     request.method = method;
-    request.fetch_site = site;
-    request.fetch_mode = mode;
-    request.fetch_dest = dest;
     return auth.Check(request);
   };
   using enum Auth::Verdict;
-  for (const char* site : {"same-site", "cross-site", "none"}) {
-    EXPECT_EQ(opened("/", site, "navigate", "document"), kPageOnly) << site;
-    EXPECT_EQ(opened("/?token=of-an-earlier-step", site, "navigate", "document"), kPageOnly);
-    EXPECT_EQ(opened("/?token=secret", site, "navigate", "document"), kRedirect);
-    EXPECT_EQ(opened("/", site, "navigate", "iframe"), kRefused) << site;
-    EXPECT_EQ(opened("/", site, "no-cors", "empty"), kRefused) << site;
-    EXPECT_EQ(opened("/", site, "cors", "document"), kRefused) << site;
-    EXPECT_EQ(opened("/", site, "navigate", "document", Method::kPost), kRefused) << site;
-    for (const char* data : {"/job/list", "/api/v1/steps", "/metrics", "/alarms", "/nothing"}) {
-      EXPECT_EQ(opened(data, site, "navigate", "document"), kRefused) << data;
-    }
-    EXPECT_EQ(opened("/app.js", site, "no-cors", "script"), kRefused) << site;
+  for (const char* page : {"/", "/?token=secret", "/app.js", "/session.js", "/step/step.css"}) {
+    EXPECT_EQ(asked(page), kPageOnly) << page;
+    EXPECT_EQ(asked(page, Method::kHead), kPageOnly) << page;
+    EXPECT_EQ(asked(page, Method::kPost), kRefused) << page;
+    EXPECT_EQ(asked(page, Method::kPut), kRefused) << page;
   }
-  EXPECT_EQ(opened("/app.js", "same-origin", "cors", "script"), kPageOnly);
-  EXPECT_EQ(opened("/app.js", "same-origin", "cors", "script", Method::kPut), kRefused);
-  EXPECT_EQ(opened("/api/v1/steps", "same-origin", "cors", "empty"), kRefused);
-  EXPECT_EQ(opened("/nothing.js", "same-origin", "cors", "script"), kRefused);
-}
-
-TEST(Auth, ThePageTradesTheTokenForACookie) {
-  const Auth auth("secret");
-  const Request first = Get("/?token=secret&job=1%262");
-  ASSERT_EQ(auth.Check(first), Auth::Verdict::kRedirect);
-  const Response redirect = auth.Redirect(first);
-  EXPECT_EQ(redirect.status, 303);
-  EXPECT_EQ(redirect.headers[0].second, "./?job=1%262");
-  const std::string cookie = redirect.headers[1].second;
-  EXPECT_THAT(cookie, HasSubstr("HttpOnly"));
-  EXPECT_THAT(cookie, HasSubstr("SameSite=Strict"));
-
-  Request second = Get("/job/list");
-  second.cookie = "other=1; " + cookie.substr(0, cookie.find(';'));
-  EXPECT_EQ(auth.Check(second), Auth::Verdict::kByBrowser);
-  // Another step's cookie on the same host is not ours.
-  EXPECT_EQ(Auth("another").Check(second), Auth::Verdict::kRefused);
+  for (const char* data : {"/job/list", "/api/v1/steps", "/api/live", "/metrics", "/alarms",
+                           "/nothing", "/nothing.js", "//", "/app.js/"}) {
+    EXPECT_EQ(asked(data), kRefused) << data;
+  }
 }
 
 TEST(Auth, TakesNoTokenInTheAddressOfData) {
   EXPECT_EQ(Auth("secret").Check(Get("/job/list?token=secret")), Auth::Verdict::kRefused);
-  EXPECT_EQ(Auth("secret").Check(Get("/?token=wrong")), Auth::Verdict::kRefused);
-  EXPECT_EQ(Auth("").Check(Get("/?token=")), Auth::Verdict::kRefused);
+  EXPECT_EQ(Auth("").Check(Get("/job/list?token=")), Auth::Verdict::kRefused);
 }
 
 }  // namespace

@@ -219,11 +219,5 @@ TEST_F(StepsOverHttp, WhatFollowsFromNumbers) {
   EXPECT_EQ(Ask(Method::kGet, "/api/v1/insight?job=9.0").status, 404);
 }
 
-TEST_F(StepsOverHttp, ThePageOfAComparisonHasAnAddress) {
-  const Response page = Ask(Method::kGet, "/diff?profiles=4711.0,4710.0");
-  EXPECT_EQ(page.status, 303);
-  EXPECT_THAT(page.headers, Contains(Pair("Location", "./#/diff?profiles=4711.0,4710.0")));
-}
-
 }  // namespace
 }  // namespace sonde::web::web_steps_test

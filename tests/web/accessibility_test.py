@@ -79,7 +79,7 @@ class Served:
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.address = self.process.stdout.readline().split()[0]
         if token:
-            self.address += f"/?token={token}"
+            self.address += f"/#token={token}"
 
     def end(self):
         self.process.communicate("")
@@ -97,7 +97,7 @@ class AccessibilityTest(Page):
             cls.addClassCleanup(one.end)
         cls.addresses = {"page": cls.address, **{name: one.address for name, one in others.items()}}
         for address in cls.addresses.values():
-            cls.browser.get(address)  # the cookie
+            cls.browser.get(address)  # and the token
 
     def setUp(self):
         self.screen(1400, 1000)

@@ -33,7 +33,7 @@ void ServeArchive(const std::string& root, const std::function<void(char)>& told
   const auto server = Need(
       Server::Start(options, std::make_shared<serve::ArchiveSource>(
                                  reader, std::make_unique<ArchiveKeeper>(std::move(archive)))));
-  std::printf("http://127.0.0.1:%u/?token=%s\n", server->port(), options.token.c_str());
+  std::printf("http://127.0.0.1:%u/#token=%s\n", server->port(), options.token.c_str());
   std::fflush(stdout);
   for (int c = std::getchar(); c != EOF; c = std::getchar()) told(static_cast<char>(c));
 }

@@ -31,7 +31,7 @@ SERVER = sys.argv[1] if len(sys.argv) > 1 else ""
 
 # Asks an endpoint, as the page would.
 ASK = """const [path, done] = arguments;
-         fetch('.' + path).then((answer) => answer.json()).then(done, (e) => done({error: String(e)}));"""
+         import('./session.js').then(({ask}) => ask(path)).then((answer) => answer.json()).then(done, (e) => done({error: String(e)}));"""
 # What is shown is marked; another page, and other colours, have all made anew.
 MARK = "document.querySelectorAll('#view > *').forEach((one) => { one.dataset.old = '1'; });"
 MADE_ANEW = "return !document.querySelector('#view > [data-old]') && !document.querySelector('#view > .empty');"
@@ -91,7 +91,7 @@ class Page(unittest.TestCase):
 
     def setUp(self):
         self.screen(1300, 1000)
-        self.browser.get(self.address)
+        self.load()
         self.wait_for(".jobs a")
 
     def tearDown(self):
@@ -179,6 +179,11 @@ class Page(unittest.TestCase):
         """What the server's standard input is for."""
         self.server.stdin.write(what)
         self.server.stdin.flush()
+
+    def load(self, page="/"):
+        """From the server, as who opens the address that it printed; what tests have changed in the page goes."""
+        self.browser.get("about:blank")
+        self.browser.get(self.address + page)
 
     def go(self, hash):
         """To another page by its address; of the one before nothing is left then."""

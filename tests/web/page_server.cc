@@ -58,7 +58,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "%s\n", std::string(server.status().message()).c_str());
     return 1;
   }
-  std::printf("http://127.0.0.1:%u/?token=%s\n", (*server)->port(), options.token.c_str());
+  std::printf("http://127.0.0.1:%u/#token=%s\n", (*server)->port(), options.token.c_str());
   std::fflush(stdout);
   for (int c = std::getchar(); c != EOF; c = std::getchar()) {
     if (c == 't') tree != nullptr ? tree->LoseOne() : source->Tick();

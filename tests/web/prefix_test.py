@@ -143,7 +143,7 @@ def code_server(program):
 class PrefixTest(Page):
     def setUp(self):
         self.screen(1400, 1000)
-        self.token = self.address.partition("?")[2]
+        self.token = self.address.partition("#")[2]
         self.port = re.search(r":(\d+)/", self.address).group(1)
 
     def requested(self):
@@ -153,7 +153,7 @@ class PrefixTest(Page):
 
     def go_round(self, below):
         """All pages, from the address with the token; `below`: the address of what is proxied."""
-        self.browser.get(f"{below}?{self.token}")
+        self.browser.get(f"{below}#{self.token}")
         self.keep_names()
         self.wait_for(".list tbody tr")
         self.assertEqual(self.browser.current_url.split("#")[0], below)
@@ -216,12 +216,18 @@ class PrefixTest(Page):
                     self.go_round(f"{address}/{kind}/{self.port}/")
             self.browser.get("about:blank")
 
-    def test_the_cookie_is_for_what_is_proxied_only(self):
+    def test_two_servers_behind_one_proxy_keep_their_tokens_apart(self):
+        """They are of one origin then."""
+        self.expect_refusals(401)
         with self.gate_to(self.address, "/user/ada/proxy/4242", keeps=False) as gate:
-            self.browser.get(f"{gate.address}?{self.token}")
+            self.browser.get(f"{gate.address}#token=another-servers")
+            self.until_in("not logged in", lambda: self.find("#message").text)
+            gate.prefix = "/user/ada/proxy/4343"
+            self.browser.get(gate.address.replace("4242", "4343") + f"#{self.token}")
             self.wait_for(".list tbody tr")
-            (cookie,) = [one for one in self.browser.get_cookies() if one["name"].startswith("sonde-")]
-            self.assertEqual(cookie["path"], "/user/ada/proxy/4242")
+            gate.prefix = "/user/ada/proxy/4242"
+            self.browser.get(gate.address)
+            self.until_in("not logged in", lambda: self.find("#message").text)
 
     def test_the_archive_behind_a_proxy(self):
         with tempfile.TemporaryDirectory(prefix="sonde-prefix-") as archive:
@@ -230,7 +236,7 @@ class PrefixTest(Page):
                 address = steps.stdout.readline().strip()
                 for prefix, keeps in (("/proxy/4243", False), ("/absproxy/4243", True)):
                     with self.gate_to(address, prefix, keeps) as gate:
-                        self.browser.get(gate.address + address.partition("/?")[1][1:] + address.partition("/?")[2])
+                        self.browser.get(f"{gate.address}#{address.partition('#')[2]}")
                         self.click(".list td.id a")
                         self.until(lambda: "#/job/" in self.browser.current_url and self.find_all(".title h1"))
                         self.assertEqual([one for one in self.requested() if not one.startswith((gate.address, "data:"))], [])

@@ -84,7 +84,7 @@ class StepsTest(Page):
     def test_states_on_the_line_of_time_can_be_read(self):
         for dark in (False, True):
             self.screen(1300, 1000, dark)
-            self.browser.get(self.address)
+            self.load()
             self.wait_for(".jobs a")
             self.go("#/job/4711")
             self.wait_for(".steps-line")
@@ -132,7 +132,7 @@ class StepsTest(Page):
         self.assertRegex(plan["words"], r"^\d+ steps left out here")
 
     def test_runs_beside_each_other(self):
-        self.browser.get(self.address.split("?")[0] + "diff?profiles=4711.0,4710.0,4709.0")
+        self.load("/diff?profiles=4711.0,4710.0,4709.0")
         self.wait_for("table.numbers")
         self.assertIn("#/diff?profiles=4711.0,4710.0,4709.0", self.browser.current_url)
         self.assertIn("4 numbers of 7 differ beyond noise", self.find(".title").text)

@@ -21,7 +21,7 @@ class TreePage(Page):
     def setUpClass(cls):
         cls.ARGUMENTS = ["--tree", str(cls.NODES)]
         super().setUpClass()
-        cls.browser.get(cls.address)  # the cookie
+        cls.browser.get(cls.address)  # and the token
 
     def setUp(self):
         self.screen(1400, 1000)
@@ -29,7 +29,7 @@ class TreePage(Page):
 
     def open(self, query=""):
         self.browser.get("about:blank")
-        self.browser.get(f"{self.address.split('?')[0]}#/tree?job={STEP}{query}")
+        self.browser.get(f"{self.address.split('#')[0]}#/tree?job={STEP}{query}")
         self.wait_for(".tree-page h1")
         self.until(lambda: not self.find_all("#view > .empty"))
 

@@ -1,4 +1,4 @@
-// /api/v1/diff: compares runs; /diff leads to the page that shows it.
+// /api/v1/diff: compares runs.
 #include <algorithm>
 #include <string_view>
 
@@ -41,17 +41,6 @@ void GetDiff(const Context& context, const Request& request, Reply reply) {
       [reply](const Result<std::string>& compared) { reply(JsonResponse(compared)); });
 }
 
-// There is one page; the part after the # says what it shows.
-void GetPage(const Context&, const Request& request, Reply reply) {
-  Response response;
-  response.status = 303;
-  const size_t query = request.target.find('?');
-  response.headers.emplace_back(
-      "Location",
-      "./#/diff" + (query == std::string::npos ? std::string() : request.target.substr(query)));
-  reply(std::move(response));
-}
-
 constexpr RouteParam kProfiles = {
     "profiles",
     "two runs or more between commas: steps, or the keys of profiles. Given several times, each is "
@@ -67,15 +56,7 @@ constexpr Route kDiffRoutes[] = {
                "their series on one axis",
       .params = {kProfiles, kAlign},
       .answer = "#Difference",
-      .example = "?profiles=4711.0,4710.0"}},
-    {"/diff",
-     GetPage,
-     nullptr,
-     {.about = "Leads to the page that compares runs",
-      .params = {kProfiles, kAlign},
-      .answer = "",
-      .example = "?profiles=4711.0,4710.0",
-      .also = 303}}};
+      .example = "?profiles=4711.0,4710.0"}}};
 
 }  // namespace
 

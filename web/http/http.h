@@ -25,7 +25,7 @@ struct Request {
   std::string path;    // decoded, without the query; starts with '/'
   std::vector<std::pair<std::string, std::string>> params;  // decoded, in their order
   std::string authorization;
-  std::string cookie;
+  std::string token;  // Sonde-Token
   std::string if_none_match;
   std::string if_modified_since;
   std::string accept;
@@ -36,15 +36,13 @@ struct Request {
   std::string origin;      // of the page that asks, if the browser reports it
   bool preflight = false;  // Access-Control-Request-Method is there
   std::string fetch_site;  // Sec-Fetch-Site
-  std::string fetch_mode;  // Sec-Fetch-Mode
-  std::string fetch_dest;  // Sec-Fetch-Dest
   std::string user_agent;
   std::string last_event_id;
   std::string content_type;
   std::string content_encoding;
   std::string body;
-  // A browser may have sent the proof of who asks by itself, for whatever page: a cookie or a
-  // stored password (web/server/auth.h).
+  // A browser may have sent the proof of who asks by itself, for whatever page: a stored password,
+  // or what a proxy goes by (web/server/auth.h).
   bool by_browser = false;
   // Set where the request is passed on, if the answer waits for more than the server that is asked,
   // such as for nodes: that it is late says nothing of that server.
@@ -55,6 +53,8 @@ struct Request {
 };
 
 inline constexpr std::string_view kPrefixHeader = "Sonde-Prefix";
+inline constexpr std::string_view kTokenHeader = "Sonde-Token";
+inline constexpr std::string_view kByBrowserHeader = "Sonde-By-Browser";
 
 class EventFeed;
 

@@ -16,6 +16,7 @@ import {showSteps} from './steps.js';
 import {showTree} from './tree/page.js';
 import {Live} from './live.js';
 import {explain, Unreachable} from './server.js';
+import {takeToken} from './session.js';
 import {hideTip} from './tip.js';
 import {zoneText} from './when.js';
 
@@ -79,7 +80,7 @@ class View {
   // Has the server tell what happens; false where it does not.
   follow() {
     if (this.live) return true;
-    if (!this.job() || this.ended || !this.parts || !window.EventSource) return false;
+    if (!this.job() || this.ended || !this.parts) return false;
     this.live = new Live(this.job(), () => this.charts, refreshNow, (ended) => {
       this.live = null;
       this.ended = this.ended || ended;
@@ -145,6 +146,7 @@ function linkPages(view) {
 
 // Of a list or a tree that stays on the page, with other filters or another part of it.
 function followAddress() {
+  if (takeToken()) return navigate();
   const next = new View(location.hash || '#/');
   if (current.tree?.follow(next.parametersOf('tree'))) {
     current.hash = next.hash;
@@ -180,4 +182,5 @@ $('skip').addEventListener('click', (event) => {
   $('view').focus();
 });
 $('zone').textContent = 'Times: ' + zoneText();
+takeToken();
 navigate();

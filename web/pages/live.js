@@ -1,6 +1,9 @@
 // What happens in a running step, told by the server as it happens (/api/live). While this is open
 // nothing is asked at intervals; where it cannot be, the page asks as before.
 
+import {eventsOf} from './events.js';
+import {ask} from './session.js';
+
 const MOST_METRICS = 64;
 const AGAIN_MS = 5000;   // charts are read again after a tick, but not more often
 const SOON_MS = 300;     // after an alarm or a note; several come together
@@ -24,22 +27,32 @@ export class Live {
     this.lost = lost;
     this.read = Date.now();
     this.timer = 0;
+    this.stop = new AbortController();
     const names = charts().filter((chart) => chart.metric.type === 'gauge')
         .map((chart) => chart.metric.metric).slice(0, MOST_METRICS);
-    const query = new URLSearchParams({job: id, metric: names.join(',')});
-    this.source = new EventSource('./api/live?' + query);
-    this.source.addEventListener('tick', (event) => this.onTick(JSON.parse(event.data)));
-    for (const kind of ['alarm', 'note', 'lost']) {
-      this.source.addEventListener(kind, () => this.readIn(SOON_MS));
+    this.listen('/api/live?' + new URLSearchParams({job: id, metric: names.join(',')}));
+  }
+
+  async listen(path) {
+    try {
+      // By the header proxies know that they must not wait for the end.
+      const response = await ask(path, {signal: this.stop.signal, headers: {Accept: 'text/event-stream'}});
+      if (!response.ok) return this.over(false);
+      for await (const {kind, data} of eventsOf(response)) {
+        if (kind === 'tick') this.onTick(JSON.parse(data));
+        if (['alarm', 'note', 'lost'].includes(kind)) this.readIn(SOON_MS);
+        if (kind === 'end') return this.over(true);
+      }
+      this.over(false);
+    } catch (error) {
+      if (!this.stop.signal.aborted) this.over(false);
     }
-    this.source.addEventListener('end', () => this.over(true));
-    this.source.addEventListener('error', () => this.over(false));
   }
 
   close() {
     clearTimeout(this.timer);
     this.timer = 0;
-    this.source.close();
+    this.stop.abort();
   }
 
   over(ended) {
@@ -68,7 +81,7 @@ export class Live {
     await this.refresh();
     this.reading = false;
     this.read = Date.now();
-    if (this.missed && this.source.readyState !== EventSource.CLOSED) this.readIn(AGAIN_MS);
+    if (this.missed && !this.stop.signal.aborted) this.readIn(AGAIN_MS);
     this.missed = false;
   }
 

@@ -43,11 +43,9 @@ const Page* FindPage(std::string_view path) {
 void GetPage(const Context&, const Request& request, Reply reply) { reply(PageAt(request.path)); }
 constexpr RouteDoc kHtml = {
     .about =
-        "The page for people; once with the token, which goes into a cookie. A browser that opens "
-        "it gets it without the token, too: it holds nothing of a step",
-    .params = {{"token", "traded for a cookie, by a redirect to the same address without it"}},
-    .answer = "text/html",
-    .also = 303};
+        "The page for people, for whoever asks: it holds nothing of a step. A browser opens "
+        "/#token=TOKEN",
+    .answer = "text/html"};
 constexpr RouteDoc kScript = {.about = "A script of the page", .answer = "text/javascript"};
 constexpr RouteDoc kStyle = {.about = "A style sheet of the page", .answer = "text/css"};
 constexpr RouteDoc kLicense = {.about = "The licence of uPlot", .answer = "text/plain"};
@@ -58,6 +56,7 @@ constexpr Route kRoutes[] = {
     {"/app.js", GetPage, nullptr, kScript},
     {"/chart.js", GetPage, nullptr, kScript},
     {"/dom.js", GetPage, nullptr, kScript},
+    {"/events.js", GetPage, nullptr, kScript},
     {"/facts.js", GetPage, nullptr, kScript},
     {"/histogram.js", GetPage, nullptr, kScript},
     {"/job.js", GetPage, nullptr, kScript},
@@ -76,6 +75,7 @@ constexpr Route kRoutes[] = {
     {"/plot.js", GetPage, nullptr, kScript},
     {"/save.js", GetPage, nullptr, kScript},
     {"/server.js", GetPage, nullptr, kScript},
+    {"/session.js", GetPage, nullptr, kScript},
     {"/states.js", GetPage, nullptr, kScript},
     {"/step/budget.js", GetPage, nullptr, kScript},
     {"/step/calls.js", GetPage, nullptr, kScript},

@@ -1,5 +1,7 @@
 // Asking the server, and what people are told when it does not answer.
 
+import {ask} from './session.js';
+
 // Nobody answers. Errors of the page's own code are TypeErrors, too, and are not this one.
 export class Unreachable extends TypeError {}
 
@@ -8,7 +10,7 @@ export async function send(path, options) {
   let response;
   let text;
   try {
-    response = await fetch('.' + path, options);
+    response = await ask(path, options);
     text = await response.text();
   } catch (error) {
     throw error instanceof TypeError ? new Unreachable(error.message) : error;
@@ -50,7 +52,7 @@ export function explain(error) {
   }
   if (error.status === 401) {
     return 'You are not logged in here. Open the address that "sonde url STEP" prints, or that "sonde serve" ' +
-           'printed, once in this browser; then open this one again.';
+           'printed; then load this page again.';
   }
   return error instanceof TypeError ? `The page has a fault: ${error.message}` : error.message;
 }

@@ -2,10 +2,8 @@
 
 #include <fmt/core.h>
 #include <nettle/memops.h>
-#include <nettle/sha2.h>
 
 #include <algorithm>
-#include <cctype>
 #include <utility>
 
 #include "web/http/credentials.h"
@@ -14,30 +12,6 @@
 
 namespace sonde::web {
 namespace {
-
-std::string CookieName(std::string_view token) {
-  sha256_ctx state;
-  sha256_init(&state);
-  sha256_update(&state, token.size(), reinterpret_cast<const uint8_t*>(token.data()));
-  uint8_t digest[SHA256_DIGEST_SIZE];
-  sha256_digest(&state, sizeof digest, digest);
-  return fmt::format("sonde-{:02x}{:02x}{:02x}{:02x}", digest[0], digest[1], digest[2], digest[3]);
-}
-
-// The value of a cookie in a Cookie header; empty if it is absent.
-std::string_view FindCookie(std::string_view header, std::string_view name) {
-  while (!header.empty()) {
-    const size_t end = header.find(';');
-    std::string_view pair = header.substr(0, end);
-    while (!pair.empty() && pair[0] == ' ') pair.remove_prefix(1);
-    if (pair.size() > name.size() && pair.starts_with(name) && pair[name.size()] == '=') {
-      return pair.substr(name.size() + 1);
-    }
-    if (end == std::string_view::npos) break;
-    header.remove_prefix(end + 1);
-  }
-  return {};
-}
 
 std::string Password(std::string_view header) {
   const std::string pair = BasicPair(header);
@@ -55,72 +29,26 @@ bool IsBrowser(const Request& request) {
          request.user_agent.starts_with("Mozilla/");
 }
 
-// What a browser opens at the top of a tab, and what the page opened so loads. Frames are others.
-bool IsPageOpened(const Request& request) {
-  if (request.path == "/") {
-    return request.fetch_mode == "navigate" && request.fetch_dest == "document";
-  }
-  return request.fetch_site == "same-origin" && IsPage(request.path);
-}
-
-std::string Escape(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (std::isalnum(static_cast<unsigned char>(c)) || c == '-' || c == '_' || c == '.') {
-      out += c;
-    } else {
-      out += fmt::format("%{:02X}", static_cast<unsigned char>(c));
-    }
-  }
-  return out;
-}
-
 }  // namespace
 
-Auth::Auth(std::string token) : token_(std::move(token)), cookie_name_(CookieName(token_)) {}
+Auth::Auth(std::string token) : token_(std::move(token)) {}
 
 bool Auth::IsToken(std::string_view text) const {
   return !token_.empty() && text.size() == token_.size() &&
          memeql_sec(text.data(), token_.data(), token_.size()) != 0;
 }
 
-Auth::Verdict Auth::ByBrowser(const Request& request) const {
-  return IsOthers(request) ? Verdict::kOtherOrigin : Verdict::kByBrowser;
-}
-
 Auth::Verdict Auth::Check(const Request& request, bool may_ask) const {
-  // No browser sends it by itself.
-  if (IsToken(BearerToken(request.authorization))) return Verdict::kAllowed;
-  if (IsToken(Password(request.authorization))) {
-    if (!IsBrowser(request)) return Verdict::kAllowed;
-    return may_ask ? Verdict::kByBrowser : ByBrowser(request);
-  }
+  const bool password = IsToken(Password(request.authorization));
+  const bool shown =
+      IsToken(request.token) || IsToken(BearerToken(request.authorization)) || password;
+  // What no browser sends by itself, and what it does.
+  const bool by_browser = request.by_browser || (password && IsBrowser(request));
+  const bool others = by_browser && !may_ask && IsOthers(request);
+  if (shown && !others) return by_browser ? Verdict::kByBrowser : Verdict::kAllowed;
   const bool reading = request.method == Method::kGet || request.method == Method::kHead;
-  const Verdict without = reading && IsPageOpened(request) ? Verdict::kPageOnly : Verdict::kRefused;
-  if (const std::string* token = request.Param("token"); token != nullptr && request.path == "/") {
-    if (reading && IsToken(*token)) return Verdict::kRedirect;
-  }
-  if (!IsToken(FindCookie(request.cookie, cookie_name_))) return without;
-  const Verdict verdict = ByBrowser(request);
-  return verdict == Verdict::kOtherOrigin && without == Verdict::kPageOnly ? without : verdict;
-}
-
-Response Auth::Redirect(const Request& request) const {
-  // A proxy that the browser asks may have a path of its own in front.
-  std::string location = "./";
-  char separator = '?';
-  for (const auto& [key, value] : request.params) {
-    if (key == "token") continue;
-    location += separator;
-    location += Escape(key) + "=" + Escape(value);
-    separator = '&';
-  }
-  Response response;
-  response.status = 303;
-  response.headers.emplace_back("Location", std::move(location));
-  response.headers.emplace_back("Set-Cookie",
-                                fmt::format("{}; HttpOnly; SameSite=Strict", Cookie()));
-  return response;
+  if (reading && IsPage(request.path)) return Verdict::kPageOnly;
+  return shown ? Verdict::kOtherOrigin : Verdict::kRefused;
 }
 
 Response Auth::Refuse(const Request& request, std::string_view message) {
@@ -136,7 +64,7 @@ Response Auth::Refuse(const Request& request, std::string_view message) {
 Response Auth::RefuseOrigin(const Request& request) {
   return ErrorResponse(
       403, fmt::format(
-               "another origin's page{} asks: for it neither cookie nor password counts; "
+               "another origin's page{} asks: for it no password counts; "
                "open this server's own page, or send the header 'Authorization: Bearer "
                "TOKEN'",
                request.origin.empty() ? "" : " (" + std::string(Shortened(request.origin)) + ")"));

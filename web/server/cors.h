@@ -1,5 +1,5 @@
 // Decides which other origins' pages may ask (CORS, of the Fetch standard). None unless configured;
-// from these pages only the token in a header counts, also as a password, and never a cookie.
+// from these pages the token in a header counts, also as a password.
 //
 // Thread safety: immutable once made.
 #pragma once

@@ -40,7 +40,7 @@ class Server {
   struct Options {
     bool listen = true;                 // false: connections come through Adopt
     std::string address = "127.0.0.1";  // a numeric address
-    uint16_t port = 4242;               // 0: any free one
+    uint16_t port = 0;                  // 0: any free one
     bool port_if_taken_any = true;
     PortRange other_ports{0, 0};  // what any one is taken of; {0, 0}: all
     std::string token;            // must not be empty

@@ -300,7 +300,6 @@ std::optional<Response> HttpSession::TakeHead(size_t length) {
   if (verdict == Auth::Verdict::kPageOnly) return Auth::Refuse(request_);
   authenticated_ = true;
   request_.by_browser = verdict == Auth::Verdict::kByBrowser;
-  if (verdict == Auth::Verdict::kRedirect) return state_.auth.Redirect(request_);
   if (parser_->content_length().value_or(0) > state_.limits.body_bytes) {
     return TooLong(state_.limits.body_bytes);
   }

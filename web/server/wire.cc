@@ -59,7 +59,8 @@ void SetCaching(const Response& response, WireResponse& message) {
 Status FromWire(const WireRequest& message, Request& request) {
   request.method = ToMethod(message.method());
   request.authorization = Field(message, http::field::authorization);
-  request.cookie = Field(message, http::field::cookie);
+  request.token = Field(message, kTokenHeader);
+  request.by_browser = message.count(kByBrowserHeader) != 0;
   request.if_none_match = Field(message, http::field::if_none_match);
   request.if_modified_since = Field(message, http::field::if_modified_since);
   request.accept = Field(message, http::field::accept);
@@ -71,8 +72,6 @@ Status FromWire(const WireRequest& message, Request& request) {
   request.origin = Field(message, http::field::origin);
   request.preflight = message.count(http::field::access_control_request_method) != 0;
   request.fetch_site = Field(message, "Sec-Fetch-Site");
-  request.fetch_mode = Field(message, "Sec-Fetch-Mode");
-  request.fetch_dest = Field(message, "Sec-Fetch-Dest");
   request.user_agent = Field(message, http::field::user_agent);
   request.last_event_id = Field(message, "Last-Event-ID");
   const std::string_view target{message.target().data(), message.target().size()};

@@ -53,13 +53,13 @@ class Explorer(Page):
     def setUpClass(cls):
         super().setUpClass()
         cls.address = cls.address.split()[0]
-        cls.server_url, _, cls.token = cls.address.partition("/?token=")
+        cls.server_url, _, cls.token = cls.address.partition("/#token=")
         cls.token = cls.token or cls.TOKEN
         cls.downloads = tempfile.TemporaryDirectory(prefix="sonde-explore-")
         cls.addClassCleanup(cls.downloads.cleanup)
         cls.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {
             "behavior": "allow", "downloadPath": cls.downloads.name})
-        cls.browser.get(f"{cls.server_url}/?token={cls.token}")  # the cookie
+        cls.browser.get(cls.address)  # and the token
 
     def setUp(self):
         self.screen(1280, 1100)

@@ -42,7 +42,7 @@ class ArchivePage(Page):
         cls.addClassCleanup(cls.archive.cleanup)
         cls.ARGUMENTS = [cls.archive.name, str(cls.COUNT)]
         super().setUpClass()
-        cls.origin, _, cls.token = cls.address.partition("/?token=")
+        cls.origin, _, cls.token = cls.address.partition("/#token=")
 
     def api(self, path, *pairs):
         request = urllib.request.Request(f"{self.origin}{path}?{urllib.parse.urlencode(pairs)}",

@@ -209,7 +209,7 @@ class ManyNodesTest(StepPage):
         const [path, done] = arguments;
         (async () => {
           const {Heatmap} = await import('./step/heatmap.js');
-          const text = await (await fetch('.' + path)).text();
+          const text = await (await (await import('./session.js')).ask(path)).text();
           const map = new Heatmap({cursor() {}, zoom() {}, open() {}, reset() {}});
           document.querySelector('main').prepend(map.figure);
           const begin = performance.now();
@@ -271,7 +271,7 @@ class VeryManyNodesTest(ManyNodesTest):
 
     def setUp(self):
         self.screen(1280, 1000)
-        self.browser.get(self.address)
+        self.load()
         self.wait_for(".brand")
 
     def test_a_thousand_nodes(self):

@@ -31,7 +31,7 @@ class StepPage(Page):
 
     def setUp(self):
         self.screen(1280, 1000)
-        self.browser.get(f"{self.address}#/job/{STEP}?x=1")
+        self.load(f"/job/{STEP}?x=1")
         self.keep_names()
         self.wait_drawn()
 
@@ -127,6 +127,6 @@ class StepPage(Page):
         return self.browser.execute_script("return window.saved.pop()")
 
     def tearDown(self):
-        here = self.address.split("?")[0]
+        here = self.address.split("#")[0]
         self.assertEqual([one for one in self.asked() if not one.startswith((here, "data:"))], [])
         super().tearDown()
