@@ -14,7 +14,7 @@
 
 #include "core/text/port_range.h"
 #include "launcher/high_descriptor.h"
-#include "spank/munge.h"
+#include "launcher/site/munge.h"
 
 namespace sonde::spank {
 namespace {
@@ -142,7 +142,7 @@ std::optional<Rendezvous> ParseRendezvous(std::string_view text) {
     return std::nullopt;
   }
   const std::string_view key(colon + 1, static_cast<size_t>(end - colon - 1));
-  if (!IsKey(key) && !key.starts_with(Munge::kBegins)) return std::nullopt;
+  if (!IsKey(key) && !key.starts_with(launch::Munge::kBegins)) return std::nullopt;
   rendezvous.key = key;
   return rendezvous;
 }
@@ -157,7 +157,7 @@ std::string RendezvousText(const Rendezvous& rendezvous) {
 std::string NoRendezvous() { return RendezvousText({0, std::string(kKeyDigits, '0')}); }
 
 Result<std::string> WrapKey(const std::string& key, const launch::SlurmNetwork& network) {
-  const std::optional<Munge> munge = Munge::Find();
+  const std::optional<launch::Munge> munge = launch::Munge::Find();
   if (!munge) return key;
   const Result<uid_t> reader = UserId(network.slurmd_user);
   if (!reader.ok()) return reader.status().Within("SlurmdUser of slurm.conf");
@@ -170,7 +170,7 @@ Result<std::string> WrapKey(const std::string& key, const launch::SlurmNetwork& 
 
 Result<std::string> OpenKey(const std::string& wrapped, const launch::SlurmNetwork& network) {
   if (IsKey(wrapped)) return wrapped;
-  const std::optional<Munge> munge = Munge::Find();
+  const std::optional<launch::Munge> munge = launch::Munge::Find();
   if (!munge) {
     return Status(Code::kUnavailable,
                   "the step's key is wrapped by munge, which this node's Slurm "

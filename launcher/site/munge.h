@@ -14,7 +14,7 @@
 
 #include "core/status.h"
 
-namespace sonde::spank {
+namespace sonde::launch {
 
 class Munge {
  public:
@@ -37,4 +37,4 @@ class Munge {
   void* library_;  // stays loaded
 };
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch

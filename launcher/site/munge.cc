@@ -1,12 +1,13 @@
-#include "spank/munge.h"
+#include "launcher/site/munge.h"
 
 #include <dlfcn.h>
 #include <munge.h>
 
 #include <cstdlib>
 #include <memory>
+#include <utility>
 
-namespace sonde::spank {
+namespace sonde::launch {
 namespace {
 
 constexpr const char* kLibrary = "libmunge.so.2";
@@ -103,4 +104,4 @@ Result<std::string> Munge::Open(const std::string& credential, const std::string
   return std::string(static_cast<const char*>(text), static_cast<size_t>(size));
 }
 
-}  // namespace sonde::spank
+}  // namespace sonde::launch
