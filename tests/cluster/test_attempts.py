@@ -380,10 +380,10 @@ class World:
 
 
 @pytest.fixture(scope="module")
-def world(cluster, tmp_path_factory):
-    directory = tmp_path_factory.mktemp("attempts")
-    for up in (directory, directory.parent, directory.parent.parent):
-        up.chmod(0o755)
+def world(cluster):
+    # Not below pytest's own directory, which each run of pytest closes to others when it starts.
+    directory = cluster.dir / "attempts"
+    directory.mkdir(mode=0o755)
     with contextlib.ExitStack() as stack:
         made = World(cluster, directory, stack)
         yield made
