@@ -161,24 +161,20 @@ Result<std::string> WrapKey(const std::string& key, const launch::SlurmNetwork& 
   if (!munge) return key;
   const Result<uid_t> reader = UserId(network.slurmd_user);
   if (!reader.ok()) return reader.status().Within("SlurmdUser of slurm.conf");
-  Result<std::string> wrapped = munge->Wrap(key, network.munge_socket, *reader);
-  if (wrapped.ok() && wrapped->size() > kTextSize - kPortDigits - 1) {
-    return Status(Code::kInternal, "a credential of munge's is longer than was thought");
-  }
-  return wrapped;
+  return munge->Wrap(key, network.munge_socket, *reader);
 }
 
-Result<std::string> OpenKey(const std::string& wrapped, const launch::SlurmNetwork& network) {
+Result<std::string> OpenKey(const std::string& wrapped, const launch::Environment& environment) {
   if (IsKey(wrapped)) return wrapped;
   const std::optional<launch::Munge> munge = launch::Munge::Find();
   if (!munge) {
     return Status(Code::kUnavailable,
-                  "the step's key is wrapped by munge, which this node's Slurm "
-                  "does not use");
+                  "srun's Slurm wraps the step's key by munge, which this node's does not use");
   }
-  Result<std::string> key = munge->Open(wrapped, network.munge_socket);
+  Result<std::string> key =
+      munge->Open(wrapped, launch::ReadSlurmNetwork(environment).munge_socket);
   if (!key.ok()) return key.status().Within("open the step's key");
-  if (!IsKey(*key)) return Status(Code::kCorrupt, "the step's key is none");
+  if (!IsKey(*key)) return Status(Code::kCorrupt, "srun has wrapped something that is no key");
   return key;
 }
 

@@ -52,7 +52,8 @@ std::string NoRendezvous();
 
 // In srun: the key as it may go through Slurm's messages.
 Result<std::string> WrapKey(const std::string& key, const launch::SlurmNetwork& network);
-// On a node: the key that came.
-Result<std::string> OpenKey(const std::string& wrapped, const launch::SlurmNetwork& network);
+// On a node: the key that came. `environment`: slurmstepd's own, not the job's, for it leads to
+// slurm.conf.
+Result<std::string> OpenKey(const std::string& wrapped, const launch::Environment& environment);
 
 }  // namespace sonde::spank

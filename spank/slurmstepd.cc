@@ -181,9 +181,7 @@ void StepdInitPostOpt(spank_t spank, Context& context) {
                                                context.config.policy, rendezvous.has_value());
   if (role.empty()) return LeaveUnwatched(spank, context);
   if (rendezvous) {
-    // The node's own slurm.conf, not one that the job's environment names.
-    const launch::Environment own(environ);
-    Result<std::string> key = OpenKey(rendezvous->key, launch::ReadSlurmNetwork(own));
+    Result<std::string> key = OpenKey(rendezvous->key, launch::Environment(environ));
     if (!key.ok()) {
       ComplainOfStep(context, *step, key.status());
       return LeaveUnwatched(spank, context);

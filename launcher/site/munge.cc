@@ -5,57 +5,28 @@
 
 #include <cstdlib>
 #include <memory>
-#include <utility>
 
 namespace sonde::launch {
+
+// The functions of the library, as its header has them.
+struct Munge::Functions {
+  decltype(&munge_ctx_create) make = nullptr;
+  decltype(&munge_ctx_destroy) destroy = nullptr;
+  decltype(&munge_ctx_set) set = nullptr;
+  decltype(&munge_encode) encode = nullptr;
+  decltype(&munge_decode) decode = nullptr;
+  decltype(&munge_strerror) words = nullptr;
+};
+
 namespace {
 
 constexpr const char* kLibrary = "libmunge.so.2";
 
-// A function of the library's; nullptr if it has none of that name.
 template <typename Function>
-Function* Named(void* library, const char* name) {
-  return reinterpret_cast<Function*>(::dlsym(library, name));
+bool Find(void* library, const char* name, Function& function) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
 }
-
-// What munge is told of how to do it.
-class Way {
- public:
-  static Result<Way> Make(void* library, const std::string& socket) {
-    Way way(library);
-    const auto create = Named<decltype(munge_ctx_create)>(library, "munge_ctx_create");
-    if (create != nullptr) way.context_ = create();
-    if (way.context_ == nullptr) return way.Failure(EMUNGE_NO_MEMORY);
-    if (!socket.empty()) SONDE_RETURN_IF_ERROR(way.Set(MUNGE_OPT_SOCKET, socket.c_str()));
-    return way;
-  }
-  Way(Way&& other) noexcept
-      : library_(other.library_), context_(std::exchange(other.context_, nullptr)) {}
-  Way& operator=(Way&&) = delete;
-  ~Way() {
-    const auto destroy = Named<decltype(munge_ctx_destroy)>(library_, "munge_ctx_destroy");
-    if (destroy != nullptr && context_ != nullptr) destroy(context_);
-  }
-
-  template <typename Value>
-  Status Set(munge_opt option, Value value) {
-    const auto set = Named<decltype(munge_ctx_set)>(library_, "munge_ctx_set");
-    const munge_err_t error = set == nullptr ? EMUNGE_SNAFU : set(context_, option, value);
-    return error == EMUNGE_SUCCESS ? Status() : Failure(error);
-  }
-  Status Failure(munge_err_t error) const {
-    const auto words = Named<decltype(munge_strerror)>(library_, "munge_strerror");
-    return {Code::kUnavailable,
-            std::string("munge: ") + (words == nullptr ? "unknown" : words(error))};
-  }
-  munge_ctx_t get() const { return context_; }
-
- private:
-  explicit Way(void* library) : library_(library) {}
-
-  void* library_;
-  munge_ctx_t context_ = nullptr;
-};
 
 // They were opened before, or at a time that munge finds wrong; they are as they were made.
 bool IsGenuine(munge_err_t error) {
@@ -64,43 +35,60 @@ bool IsGenuine(munge_err_t error) {
 }
 
 using Freed = std::unique_ptr<void, decltype(&std::free)>;
+using Context = std::unique_ptr<munge_ctx, decltype(&munge_ctx_destroy)>;
 
 }  // namespace
 
 std::optional<Munge> Munge::Find() {
   void* const library = ::dlopen(kLibrary, RTLD_NOW | RTLD_NOLOAD);
   if (library == nullptr) return std::nullopt;
-  return Munge(library);
+  Functions found;
+  const bool all = launch::Find(library, "munge_ctx_create", found.make) &&
+                   launch::Find(library, "munge_ctx_destroy", found.destroy) &&
+                   launch::Find(library, "munge_ctx_set", found.set) &&
+                   launch::Find(library, "munge_encode", found.encode) &&
+                   launch::Find(library, "munge_decode", found.decode) &&
+                   launch::Find(library, "munge_strerror", found.words);
+  if (!all) return std::nullopt;
+  return Munge(std::make_shared<const Functions>(found));
+}
+
+Status Munge::Failure(int error) const {
+  return {Code::kUnavailable,
+          std::string("munge: ") + functions_->words(static_cast<munge_err_t>(error))};
 }
 
 Result<std::string> Munge::Wrap(std::string_view text, const std::string& socket,
                                 uid_t reader) const {
-  Result<Way> way = Way::Make(library_, socket);
-  if (!way.ok()) return way.status();
-  SONDE_RETURN_IF_ERROR(way->Set(MUNGE_OPT_UID_RESTRICTION, reader));
-  const auto encode = Named<decltype(munge_encode)>(library_, "munge_encode");
+  const Context context(functions_->make(), functions_->destroy);
+  if (!context) return Failure(EMUNGE_NO_MEMORY);
+  munge_err_t error = functions_->set(context.get(), MUNGE_OPT_UID_RESTRICTION, reader);
+  if (error == EMUNGE_SUCCESS && !socket.empty()) {
+    error = functions_->set(context.get(), MUNGE_OPT_SOCKET, socket.c_str());
+  }
+  if (error != EMUNGE_SUCCESS) return Failure(error);
   char* made = nullptr;
-  const munge_err_t error =
-      encode == nullptr ? EMUNGE_SNAFU
-                        : encode(&made, way->get(), text.data(), static_cast<int>(text.size()));
+  error = functions_->encode(&made, context.get(), text.data(), static_cast<int>(text.size()));
   const Freed owner(made, &std::free);
-  if (error != EMUNGE_SUCCESS || made == nullptr) return way->Failure(error);
+  if (error != EMUNGE_SUCCESS) return Failure(error);
   return std::string(made);
 }
 
 Result<std::string> Munge::Open(const std::string& credential, const std::string& socket) const {
-  const Result<Way> way = Way::Make(library_, socket);
-  if (!way.ok()) return way.status();
-  const auto decode = Named<decltype(munge_decode)>(library_, "munge_decode");
+  const Context context(functions_->make(), functions_->destroy);
+  if (!context) return Failure(EMUNGE_NO_MEMORY);
+  if (!socket.empty()) {
+    const auto set = functions_->set(context.get(), MUNGE_OPT_SOCKET, socket.c_str());
+    if (set != EMUNGE_SUCCESS) return Failure(set);
+  }
   void* text = nullptr;
   int size = 0;
   uid_t uid = 0;
   gid_t gid = 0;
-  const munge_err_t error = decode == nullptr
-                                ? EMUNGE_SNAFU
-                                : decode(credential.c_str(), way->get(), &text, &size, &uid, &gid);
+  const munge_err_t error =
+      functions_->decode(credential.c_str(), context.get(), &text, &size, &uid, &gid);
   const Freed owner(text, &std::free);
-  if (!IsGenuine(error) || text == nullptr || size < 0) return way->Failure(error);
+  if (!IsGenuine(error) || text == nullptr) return Failure(error);
   return std::string(static_cast<const char*>(text), static_cast<size_t>(size));
 }
 

@@ -8,9 +8,11 @@
 
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "core/status.h"
 
@@ -21,7 +23,7 @@ class Munge {
   // A credential of munge's begins so.
   static constexpr std::string_view kBegins = "MUNGE:";
 
-  // nullopt: this process has not loaded it.
+  // nullopt: this process has not loaded it, or one without what is needed.
   static std::optional<Munge> Find();
 
   // `socket`: munged's; "" for where it is unless Slurm is told otherwise. Only `reader` can open
@@ -32,9 +34,11 @@ class Munge {
   Result<std::string> Open(const std::string& credential, const std::string& socket) const;
 
  private:
-  explicit Munge(void* library) : library_(library) {}
+  struct Functions;
+  explicit Munge(std::shared_ptr<const Functions> functions) : functions_(std::move(functions)) {}
+  Status Failure(int error) const;
 
-  void* library_;  // stays loaded
+  std::shared_ptr<const Functions> functions_;  // of a library that stays loaded
 };
 
 }  // namespace sonde::launch

@@ -1,18 +1,15 @@
 """The key of a step is its daemons' secret: tasks, Prolog, Epilog and job records do not show it."""
 
-import contextlib
 import re
-import socket
 import subprocess
-import threading
 
 import pytest
-from conftest import PLUGIN, USER
+from conftest import PLUGIN
 from plugin_alone import PLUGSTACK, Daemon
+from tap import Tap, credentials_in
 
 # Of zeros alone it says that there is none yet.
 KEY = re.compile(r"(?!0{64})[0-9a-f]{64}")
-SO_RCVBUFFORCE = 33  # of asm-generic/socket.h
 WATCHED = "--telemetry-level=1"
 # Of Slurm's own, and what a key is carried in.
 NAMES = ("SLURM_SPANK__SLURM_SPANK_OPTION_sonde_telemetry_rendezvous",
@@ -94,57 +91,21 @@ def test_neither_records_nor_prolog_and_epilog_show_it(places):
     check(text, what="what is left of a job")
 
 
-@contextlib.contextmanager
-def wire():
-    """What crosses the loopback meanwhile of what the nodes are told of a step, and whatever looks like a key."""
-    heard, over = [], threading.Event()
-    with socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3)) as tap:
-        tap.setsockopt(socket.SOL_SOCKET, SO_RCVBUFFORCE, 64 << 20)
-        tap.bind(("lo", 0))
-        tap.settimeout(0.1)
-
-        def listen():
-            while True:
-                try:
-                    packet = tap.recv(1 << 17)
-                except TimeoutError:
-                    if over.is_set():
-                        return
-                    continue
-                if b"telemetry-rendezvous" in packet or KEY.search(packet.decode("latin-1")):
-                    heard.append(packet)
-
-        thread = threading.Thread(target=listen)
-        thread.start()
-        try:
-            yield heard
-        finally:
-            over.set()
-            thread.join()
-
-
 def test_who_sees_slurms_messages_does_not_see_it(places):
     """They are authenticated, not encrypted: munge wraps the key for root, who runs slurmstepd."""
     cluster, daemon = places
     daemon.forget()
-    with wire() as heard:
+    tap = Tap()
+    try:
         done = cluster.run(["srun", "-N2", WATCHED, "true"])
+    finally:
+        heard = tap.stop().values()
     assert done.returncode == 0, done.stderr
     (head,) = daemon.records("head")
     key = head.launch["key"]
     assert [node.launch["key"] for node in daemon.records("node")] == [key] * 2
-    assert [packet for packet in heard if key.encode() in packet] == []
-    told = [packet for packet in heard if b"telemetry-rendezvous" in packet]
-    assert told, "the option was not seen at all"
-    credentials = {found[0].decode() for packet in told for found in re.finditer(rb"MUNGE:[A-Za-z0-9+/=]+:", packet)}
-    assert credentials
-    # Of them, one opens to the key, for root alone.
-    opened = []
-    for user in ("root", USER):
-        for credential in credentials:
-            done = cluster.run(["unmunge", f"--socket={cluster.dir}/run/munge.sock"], user=user, input=credential, errors="replace")
-            opened.append((user, key in done.stdout))
-    assert ("root", True) in opened and (USER, True) not in opened, opened
+    assert [data for data in heard if key.encode() in data] == []
+    assert credentials_in(heard), "the option was not seen at all"  # who can open these: test_attempts.py
 
 
 SYSLOG = """

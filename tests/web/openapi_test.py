@@ -25,14 +25,6 @@ SERVER = sys.argv[1] if len(sys.argv) > 1 else ""
 TOKEN = "api-test"
 
 
-class NoRedirect(urllib.request.HTTPRedirectHandler):
-    def redirect_request(self, *_args, **_more):
-        return None
-
-
-OPENER = urllib.request.build_opener(NoRedirect)
-
-
 def ask(server, method, target, body=None, token=TOKEN):
     """Status, headers and body."""
     headers = {"Authorization": f"Bearer {token}"}
@@ -41,7 +33,7 @@ def ask(server, method, target, body=None, token=TOKEN):
     request = urllib.request.Request(server + target, method=method.upper(), headers=headers,
                                      data=None if body is None else json.dumps(body).encode())
     try:
-        answer = OPENER.open(request, timeout=30)
+        answer = urllib.request.urlopen(request, timeout=30)
     except urllib.error.HTTPError as error:
         answer = error
     with answer:

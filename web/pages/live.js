@@ -38,14 +38,23 @@ export class Live {
       // By the header proxies know that they must not wait for the end.
       const response = await ask(path, {signal: this.stop.signal, headers: {Accept: 'text/event-stream'}});
       if (!response.ok) return this.over(false);
-      for await (const {kind, data} of eventsOf(response)) {
-        if (kind === 'tick') this.onTick(JSON.parse(data));
-        if (['alarm', 'note', 'lost'].includes(kind)) this.readIn(SOON_MS);
-        if (kind === 'end') return this.over(true);
+      for await (const event of eventsOf(response)) {
+        if (event.kind === 'end') return this.over(true);
+        this.hear(event);
       }
       this.over(false);
     } catch (error) {
       if (!this.stop.signal.aborted) this.over(false);
+    }
+  }
+
+  // A fault of the page's own is no end of the events.
+  hear({kind, data}) {
+    try {
+      if (kind === 'tick') this.onTick(JSON.parse(data));
+      if (['alarm', 'note', 'lost'].includes(kind)) this.readIn(SOON_MS);
+    } catch (error) {
+      reportError(error);
     }
   }
 

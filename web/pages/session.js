@@ -22,14 +22,9 @@ function keep(given) {
   try {
     sessionStorage.setItem(KEY, given);
   } catch (error) {
-    return;
+    // As above.
   }
 }
-
-channel.addEventListener('message', ({data}) => {
-  if (data.asked && token) channel.postMessage({known: token});
-  if (data.given) keep(data.given);
-});
 
 // Takes the token out of the address: #token=TOKEN, with the page behind it as in
 // #token=TOKEN/job/4711.0. Whether there was one.
@@ -43,27 +38,26 @@ export function takeToken() {
 }
 
 let asking = null;
+let told = () => {};
 
-// Whether another tab had another token.
+// Ends when another tab has told a token that is not the one known here, or when none has.
 function askOtherTabs() {
   asking ??= new Promise((resolve) => {
-    const end = (known) => {
-      clearTimeout(timer);
-      channel.removeEventListener('message', hear);
-      asking = null;
-      if (known) keep(known);
-      resolve(Boolean(known));
-    };
-    const hear = ({data}) => {
-      const known = data.known ?? data.given;
-      if (known && known !== token) end(known);
-    };
-    const timer = setTimeout(end, WAIT_MS);
-    channel.addEventListener('message', hear);
+    told = resolve;
+    setTimeout(resolve, WAIT_MS);
     channel.postMessage({asked: true});
-  });
+  }).then(() => { asking = null; });
   return asking;
 }
+
+channel.addEventListener('message', ({data}) => {
+  if (data.asked && token) channel.postMessage({known: token});
+  // What a tab knows is for who asks; what it was given is newer than what the others know.
+  const other = data.given ?? (asking && data.known);
+  if (!other || other === token) return;
+  keep(other);
+  told();
+});
 
 const shown = (options) => token ? {...options, headers: {...options.headers, [HEADER]: token}} : options;
 
@@ -72,6 +66,6 @@ export async function ask(path, options = {}) {
   const tried = token;
   const response = await fetch('.' + path, shown(options));
   if (response.status !== 401) return response;
-  if (token === tried && !await askOtherTabs()) return response;
-  return fetch('.' + path, shown(options));
+  if (token === tried) await askOtherTabs();
+  return token === tried ? response : fetch('.' + path, shown(options));
 }
