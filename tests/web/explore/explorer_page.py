@@ -59,7 +59,7 @@ class Explorer(Page):
         cls.addClassCleanup(cls.downloads.cleanup)
         cls.browser.execute_cdp_cmd("Browser.setDownloadBehavior", {
             "behavior": "allow", "downloadPath": cls.downloads.name})
-        cls.browser.get(cls.address)  # and the token
+        cls.browser.get(f"{cls.server_url}/#token={cls.token}")
 
     def setUp(self):
         self.screen(1280, 1100)
