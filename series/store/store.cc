@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <numeric>
 #include <utility>
 
 #include "core/log.h"
@@ -14,6 +15,18 @@ namespace {
 // Columns start this far apart beyond their rows, so that those of a power-of-two block do not
 // fall on the same lines of the processor's cache.
 constexpr size_t kColumnPadding = 8;
+
+// Where each of `series` is in `wider`, which has them in the same order with others among them.
+// Ends before the first that it does not have so.
+std::vector<uint32_t> ColumnsWithin(const std::vector<Series>& series,
+                                    const std::vector<Series>& wider) {
+  std::vector<uint32_t> columns;
+  columns.reserve(series.size());
+  for (uint32_t c = 0; c < wider.size() && columns.size() < series.size(); ++c) {
+    if (series[columns.size()] == wider[c]) columns.push_back(c);
+  }
+  return columns;
+}
 
 }  // namespace
 
@@ -47,7 +60,7 @@ struct GroupStore::Rep {
 
   void OpenBlock();
   bool Widen(const Schema& wider);
-  void MoveColumns(size_t count, size_t to);
+  void MoveColumns(std::span<const uint32_t> places, size_t count, size_t to);
   void Insert(size_t at, Nanos time);
   void Change(size_t at, const std::function<void(std::span<double> row)>& change);
   Status Encode(size_t first, size_t count, SealedBlock& block) const;
@@ -82,25 +95,29 @@ void GroupStore::SetSchema(Schema::Ptr schema) {
   rep_->schema = std::move(schema);
 }
 
-// A block that late rows are awaited for goes on when series come behind those it has: its rows
-// have nothing of them yet. False if it does not.
+// A block goes on when series come: its rows have nothing of them yet. So an application that
+// registers its metrics one by one does not leave a schema with each of them. False if it does not:
+// series went, or the wider rows do not fit.
 bool GroupStore::Rep::Widen(const Schema& wider) {
-  const std::vector<Series>& own = schema->series();
-  if (options.late_rows == 0 || times.empty() || wider.size() < own.size()) return false;
-  if (!std::equal(own.begin(), own.end(), wider.series().begin())) return false;
+  if (times.empty()) return false;
+  const std::vector<uint32_t> columns_there = ColumnsWithin(schema->series(), wider.series());
+  if (columns_there.size() < schema->size()) return false;
   const size_t fitting = std::min(open_rows, kMaxBlockSamples / wider.size());
   if (times.size() >= fitting + options.late_rows) return false;
   open_rows = fitting;
-  MoveColumns(wider.size(), fitting + options.late_rows + kColumnPadding);
-  last_row.resize(wider.size(), std::nan(""));
+  MoveColumns(columns_there, wider.size(), fitting + options.late_rows + kColumnPadding);
+  std::vector<double> last(wider.size(), std::nan(""));
+  for (size_t c = 0; c < columns_there.size(); ++c) last[columns_there[c]] = last_row[c];
+  last_row = std::move(last);
   return true;
 }
 
-// The open rows stay, in `count` columns that lie `to` apart; what is new has no values.
-void GroupStore::Rep::MoveColumns(size_t count, size_t to) {
+// The open rows stay, each column in its new place among `count` columns that lie `to` apart; what
+// is new has no values.
+void GroupStore::Rep::MoveColumns(std::span<const uint32_t> places, size_t count, size_t to) {
   std::vector<double> moved(count * to, std::nan(""));
-  for (size_t c = 0; c < schema->size(); ++c) {
-    std::copy_n(&columns[c * stride], times.size(), &moved[c * to]);
+  for (size_t c = 0; c < places.size(); ++c) {
+    std::copy_n(&columns[c * stride], times.size(), &moved[places[c] * to]);
   }
   columns = std::move(moved);
   stride = to;
@@ -117,7 +134,9 @@ void GroupStore::Rep::OpenBlock() {
     stride = to;
     columns.resize(schema->size() * stride);
   } else if (stride != to) {
-    MoveColumns(schema->size(), to);
+    std::vector<uint32_t> same(schema->size());
+    std::iota(same.begin(), same.end(), 0u);
+    MoveColumns(same, same.size(), to);
   }
   last_row.resize(schema->size());
   next_rows = std::min(next_rows * 2, options.max_rows);

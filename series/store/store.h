@@ -1,9 +1,10 @@
 // The in-memory series store of one group: an open block of rows and sealed, compressed ones.
 //
-// Rows of one group share their time. When the schema changes or the open block is full it is
-// sealed. The first blocks are short and grow (16, 32, 64, 128 rows by default), so that a step
-// that is killed early has lost little. Sealed blocks are kept until they exceed the memory limit;
-// then the oldest is dropped, and its rows are counted in dropped_rows().
+// Rows of one group share their time. The open block is sealed when it is full, and when series go;
+// when series come it goes on, and its rows before them are empty there. The first blocks are short
+// and grow (16, 32, 64, 128 rows by default), so that a step that is killed early has lost little.
+// Sealed blocks are kept until they exceed the memory limit; then the oldest is dropped, and its
+// rows are counted in dropped_rows().
 //
 // Thread safety: none; the owner locks. It need not do so while blocks are decoded
 // (series/store/store_reading.h). Append allocates nothing between two seals.
@@ -71,8 +72,7 @@ class GroupStore {
   struct Options {
     size_t first_rows = 16;
     size_t max_rows = 128;  // up to kMaxBlockRows
-    // Newest rows that stay open for Amend when a block is full. With any, a block also goes on
-    // when series come behind those it has.
+    // Newest rows that stay open for Amend when a block is full.
     size_t late_rows = 0;
     size_t memory_limit = 8u << 20;  // of sealed blocks, bytes
     // Bytes of the newest blocks, kept decompressed beside the sealed ones: for a store that is

@@ -350,6 +350,66 @@ TEST(Store, ASeriesOutlivesAChangeOfSchemaInOnePiece) {
 
 // What a counter had reached before the range, however long ago: also one that is sampled seldom,
 // or that is not among the series any more.
+// An application may register a metric in each tick: a schema with each of them would be bytes by
+// the square of their number.
+TEST(Store, ABlockGoesOnWhenSeriesCome) {
+  GroupStore store({});
+  std::map<uint64_t, size_t> schemas;  // id -> series
+  std::vector<size_t> rows;
+  store.OnSeal([&](const SealedBlock& block) {
+    schemas[block.schema->id()] = block.schema->size();
+    rows.push_back(block.info.rows);
+  });
+  std::vector<Series> series = {Named("first"), Named("last")};
+  constexpr Nanos kTicks = 1000;
+  for (Nanos t = 1; t <= kTicks; ++t) {
+    // Behind those of its source, and before those of the next one.
+    series.insert(series.end() - 1, Named("metric" + std::to_string(t)));
+    store.SetSchema(Schema::Make(series));
+    std::vector<double> row(series.size());
+    for (size_t c = 0; c < row.size(); ++c) row[c] = static_cast<double>(t) * 1000 + c;
+    row.back() = static_cast<double>(-t);
+    store.Append(t, row);
+    EXPECT_EQ(store.last_row().size(), series.size());
+  }
+  store.Seal();
+  EXPECT_THAT(rows, ElementsAre(16, 32, 64, 128, 128, 128, 128, 128, 128, 120));
+  EXPECT_EQ(schemas.size(), rows.size());
+  const auto data = store.Read(Everything, 0, kTicks);
+  ASSERT_EQ(data.size(), series.size());
+  for (const SeriesData& one : data) {
+    const std::string& name = one.series.metric.name;
+    if (name == "last") {
+      EXPECT_EQ(one.points.size(), static_cast<size_t>(kTicks));
+      EXPECT_EQ(one.points.front(), (Point{1, -1}));
+    }
+    if (!name.starts_with("metric")) continue;
+    const Nanos came = std::stol(name.substr(6));
+    EXPECT_EQ(one.points.size(), static_cast<size_t>(kTicks - came + 1)) << name;
+    EXPECT_EQ(one.points.front(), (Point{came, static_cast<double>(came * 1000 + came)})) << name;
+  }
+}
+
+TEST(Store, ABlockEndsWhenSeriesGoOrChangePlaces) {
+  GroupStore store({});
+  std::vector<std::pair<size_t, size_t>> sealed;  // rows, series
+  store.OnSeal([&](const SealedBlock& block) {
+    sealed.emplace_back(block.info.rows, block.info.columns);
+  });
+  auto next = [&, t = Nanos{0}](const std::vector<Series>& series) mutable {
+    store.SetSchema(Schema::Make(series));
+    store.Append(++t, std::vector<double>(series.size(), 1));
+  };
+  next({Named("a"), Named("b")});
+  next({Named("a"), Named("c")});               // b went
+  next({Named("c"), Named("a")});               // the other order
+  next({Named("c"), Named("a", {{"t", "1"}})});  // another a
+  next({Named("b"), Named("c"), Named("a", {{"t", "1"}}), Named("d")});
+  store.Seal();
+  using Sealed = std::pair<size_t, size_t>;
+  EXPECT_THAT(sealed, ElementsAre(Sealed{1, 2}, Sealed{1, 2}, Sealed{1, 2}, Sealed{2, 4}));
+}
+
 TEST(Store, OfCountersTheLastPointBeforeTheRangeIsReadToo) {
   const auto counter = [](const char* name) {
     Series series = Named(name);

@@ -10,7 +10,6 @@ namespace {
 GroupStore::Options StoreOptions() {
   GroupStore::Options options;
   options.memory_limit = SIZE_MAX;
-  options.late_rows = 1;  // a block goes on when series come
   return options;
 }
 
