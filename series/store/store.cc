@@ -100,14 +100,14 @@ void GroupStore::SetSchema(Schema::Ptr schema) {
 // series went, or the wider rows do not fit.
 bool GroupStore::Rep::Widen(const Schema& wider) {
   if (times.empty()) return false;
-  const std::vector<uint32_t> columns_there = ColumnsWithin(schema->series(), wider.series());
-  if (columns_there.size() < schema->size()) return false;
+  const std::vector<uint32_t> places = ColumnsWithin(schema->series(), wider.series());
+  if (places.size() < schema->size()) return false;
   const size_t fitting = std::min(open_rows, kMaxBlockSamples / wider.size());
   if (times.size() >= fitting + options.late_rows) return false;
   open_rows = fitting;
-  MoveColumns(columns_there, wider.size(), fitting + options.late_rows + kColumnPadding);
+  MoveColumns(places, wider.size(), fitting + options.late_rows + kColumnPadding);
   std::vector<double> last(wider.size(), std::nan(""));
-  for (size_t c = 0; c < columns_there.size(); ++c) last[columns_there[c]] = last_row[c];
+  for (size_t c = 0; c < places.size(); ++c) last[places[c]] = last_row[c];
   last_row = std::move(last);
   return true;
 }
@@ -262,8 +262,7 @@ void GroupStore::Rep::Keep(SealedBlock block) {
   Forget();
 }
 
-// Schemas count, or an application that registers its metrics one by one would fill the memory
-// with them.
+// Schemas count, or large ones whose series come and go would fill the memory.
 void GroupStore::Rep::Forget() {
   while (sealed_bytes + schema_bytes > options.memory_limit && !sealed.empty()) {
     const SealedBlock oldest = std::move(sealed.front());

@@ -348,8 +348,6 @@ TEST(Store, ASeriesOutlivesAChangeOfSchemaInOnePiece) {
   EXPECT_THAT(data[0].points, ElementsAre(Point{1, 1}, Point{2, 2}));
 }
 
-// What a counter had reached before the range, however long ago: also one that is sampled seldom,
-// or that is not among the series any more.
 // An application may register a metric in each tick: a schema with each of them would be bytes by
 // the square of their number.
 TEST(Store, ABlockGoesOnWhenSeriesCome) {
@@ -393,16 +391,15 @@ TEST(Store, ABlockGoesOnWhenSeriesCome) {
 TEST(Store, ABlockEndsWhenSeriesGoOrChangePlaces) {
   GroupStore store({});
   std::vector<std::pair<size_t, size_t>> sealed;  // rows, series
-  store.OnSeal([&](const SealedBlock& block) {
-    sealed.emplace_back(block.info.rows, block.info.columns);
-  });
+  store.OnSeal(
+      [&](const SealedBlock& block) { sealed.emplace_back(block.info.rows, block.info.columns); });
   auto next = [&, t = Nanos{0}](const std::vector<Series>& series) mutable {
     store.SetSchema(Schema::Make(series));
     store.Append(++t, std::vector<double>(series.size(), 1));
   };
   next({Named("a"), Named("b")});
-  next({Named("a"), Named("c")});               // b went
-  next({Named("c"), Named("a")});               // the other order
+  next({Named("a"), Named("c")});                // b went
+  next({Named("c"), Named("a")});                // the other order
   next({Named("c"), Named("a", {{"t", "1"}})});  // another a
   next({Named("b"), Named("c"), Named("a", {{"t", "1"}}), Named("d")});
   store.Seal();
@@ -410,6 +407,8 @@ TEST(Store, ABlockEndsWhenSeriesGoOrChangePlaces) {
   EXPECT_THAT(sealed, ElementsAre(Sealed{1, 2}, Sealed{1, 2}, Sealed{1, 2}, Sealed{2, 4}));
 }
 
+// What a counter had reached before the range, however long ago: also one that is sampled seldom,
+// or that is not among the series any more.
 TEST(Store, OfCountersTheLastPointBeforeTheRangeIsReadToo) {
   const auto counter = [](const char* name) {
     Series series = Named(name);

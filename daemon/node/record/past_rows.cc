@@ -10,6 +10,7 @@ namespace {
 GroupStore::Options StoreOptions() {
   GroupStore::Options options;
   options.memory_limit = SIZE_MAX;
+  options.late_rows = 1;  // the newest row stays open for more values of its tick
   return options;
 }
 
